@@ -72,6 +72,12 @@ class ChildProcess {
     bool signal(int number);
     /// Blocks through the plan and reaps. For loops use `EndSteps` and timers instead.
     ExitStatus end(const EndPlan& plan);
+    /// Gives the child up to init: it lives on after this process. For the daemon alone, which the
+    /// CLI starts and leaves.
+    pid_t detach() {
+        pidfd_.reset();
+        return std::exchange(pid_, -1);
+    }
 
   private:
     ChildProcess(pid_t pid, UniqueFd pidfd);
