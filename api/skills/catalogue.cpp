@@ -43,8 +43,9 @@ Catalogue catalogue_of(const std::map<std::string, std::string>& files) {
             skill.description = head->fields["description"].substr(0, kMaxDescriptionBytes);
             skill.path = path;
             skill.body = content.substr(head->body_offset);
-            const bool taken = std::any_of(found.skills.begin(), found.skills.end(),
-                                           [&](const Skill& other) { return other.name == skill.name; });
+            const bool taken =
+                std::any_of(found.skills.begin(), found.skills.end(),
+                            [&](const Skill& other) { return other.name == skill.name; });
             if (!usable_name(skill.name)) {
                 found.problems.push_back(path + ": its name is not letters, digits and dashes");
             } else if (skill.description.empty()) {

@@ -118,8 +118,8 @@ shared::Result<Frontmatter> parse_frontmatter(std::string_view file) {
             lines.push_back(trimmed(more.text));
             offset = more.next;
         }
-        found.fields[key] = block ? joined(lines, value.front() == '|')
-                                  : plain(joined(lines, false));
+        found.fields[key] =
+            block ? joined(lines, value.front() == '|') : plain(joined(lines, false));
     }
     return shared::Error{shared::ErrorCode::invalid, "its head has no closing --- line", {}};
 }

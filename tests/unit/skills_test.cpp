@@ -34,12 +34,14 @@ TEST_CASE("a skill's head is read as the format writes it") {
 TEST_CASE("a head that is not one is refused with the reason") {
     CHECK(parse_frontmatter("name: x\n").error().message == "the first line is not ---");
     CHECK(parse_frontmatter("").error().message == "the first line is not ---");
-    CHECK(parse_frontmatter("---\nname: x\n").error().message == "its head has no closing --- line");
+    CHECK(parse_frontmatter("---\nname: x\n").error().message ==
+          "its head has no closing --- line");
     const std::string endless = "---\n" + std::string(kMaxFrontmatterBytes, 'a') + "\n---\n";
     CHECK(parse_frontmatter(endless).error().message == "its head is over 64 KiB");
 }
 
-TEST_CASE("the catalogue has one skill per name, albedo's folder first, and names what it left out") {
+TEST_CASE(
+    "the catalogue has one skill per name, albedo's folder first, and names what it left out") {
     const std::string head = "---\nname: one\ndescription: ";
     const Catalogue found = catalogue_of({
         {".agents/skills/one/SKILL.md", head + "second\n---\n"},
