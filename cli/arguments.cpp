@@ -1,0 +1,191 @@
+#include "cli/arguments.h"
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/exit_codes.h"
+#include "shared/home.h"
+
+namespace cli {
+namespace {
+
+constexpr const char* kAbout =
+    "albedo: one persistent Python kernel per folder, here or on any host your ssh reaches.\n"
+    "\n"
+    "  albedo exec '1+1'                       run Python in this folder's kernel\n"
+    "  albedo exec build-box:/srv/app 'x = 1'  the same on another machine\n"
+    "  albedo exec - < script.py               code from standard input\n"
+    "  albedo hosts                            the hosts it knows\n"
+    "\n"
+    "Every command starts the daemon when none runs. Its home is $ALBEDO_HOME, else ~/.albedo.\n"
+    "Exit codes: 0 ok, 1 failed or the cell raised, 2 usage, 3 no daemon, 4 host not ready,\n"
+    "130 interrupted.";
+
+struct HostAction {
+    const char* name;
+    const char* about;
+};
+
+constexpr HostAction kHostActions[] = {
+    {"show", "what is known of a host"},
+    {"warm", "probe a host now and wait for the answer"},
+    {"restart", "restart a host's agent; its kernels and running cells stay"},
+    {"stop", "stop a host's agent until it is needed again"},
+    {"quarantine", "stop a host's agent and start none until `release`"},
+    {"release", "end a quarantine"},
+    {"why", "why a host is in the state it is in: verdict, next step, its agent's last events"},
+};
+
+/// Shows an option that has a text of its own by that text, in the usage line too.
+class HelpFormatter : public CLI::Formatter {
+  public:
+    std::string make_option_usage(const CLI::Option* option) const override {
+        const std::string& text = option->get_option_text();
+        return text.empty() ? Formatter::make_option_usage(option) : text;
+    }
+};
+
+/// The options of all commands, and the command that was chosen.
+struct Parsed {
+    Common common;
+    NewOptions make;
+    ExecOptions exec;
+    AttachOptions attach;
+    InterruptOptions interrupt;
+    LogsOptions logs;
+    HostOptions host;
+    CompletionOptions completion;
+    std::function<shared::Result<int>()> run;
+};
+
+/// `about` is one line; `examples` show at the end of the command's own help only.
+CLI::App* command(CLI::App& app, Parsed& parsed, const std::string& name, const std::string& about,
+                  const std::string& examples, std::function<shared::Result<int>()> run) {
+    auto* added = app.add_subcommand(name, about);
+    if (!examples.empty()) added->footer(examples);
+    added->add_flag("--json", parsed.common.json, "one JSON value instead of text");
+    added->callback([&parsed, run] {
+        if (!parsed.run) parsed.run = run;
+    });
+    return added;
+}
+
+void add_cells(CLI::App& app, Parsed& p) {
+    auto* make = command(app, p, "new", "make a new session, with a kernel of its own",
+                         "  albedo new .\n"
+                         "  albedo new build-box:~/project",
+                         [&p] { return run_new(p.common, p.make); });
+    make->add_option("folder", p.make.folder, "a folder here, or HOST:/folder")
+        ->capture_default_str();
+
+    auto* exec =
+        command(app, p, "exec", "run Python in a session's kernel and show its output as it comes",
+                "  albedo exec '1+1'                   in this folder's newest session\n"
+                "  albedo exec /srv/app 'import app'   in another folder's\n"
+                "  albedo exec gpu:/data 'len(x)'      on host gpu\n"
+                "  albedo exec - < script.py           code from standard input\n"
+                "Ctrl-C interrupts the cell; a second one leaves it running.",
+                [&p] { return run_exec(p.common, p.exec); });
+    exec->add_option("code", p.exec.words,
+                     "the folder (here, or HOST:/folder) may stand before the code;\n"
+                     "code - is read from standard input")
+        ->required()
+        ->expected(1, 2)
+        ->option_text("[FOLDER] CODE");
+    exec->add_option("-s,--session", p.exec.session,
+                     "a session's id or its start, instead of a folder");
+    exec->add_option("-t,--timeout", p.exec.timeout_seconds,
+                     "interrupt the cell after so many seconds")
+        ->check(CLI::PositiveNumber);
+
+    command(app, p, "attach", "follow a running cell again, from its first line",
+            "  albedo attach SESSION    its newest running cell",
+            [&p] { return run_attach(p.common, p.attach); })
+        ->add_option("target", p.attach.target, "a session or a cell")
+        ->required();
+
+    auto* interrupt = command(app, p, "interrupt", "interrupt a cell; names and variables stay", "",
+                              [&p] { return run_interrupt(p.common, p.interrupt); });
+    interrupt->add_option("target", p.interrupt.target, "a session or a cell")->required();
+    interrupt->add_flag("--force", p.interrupt.force,
+                        "end the Python process when the cell does not react: variables are lost");
+}
+
+void add_daemon(CLI::App& app, Parsed& p) {
+    command(app, p, "sessions", "list the sessions, newest first", "",
+            [&p] { return run_sessions(p.common); });
+    command(app, p, "status", "the daemon's processes: pids, uptime, restarts, memory", "",
+            [&p] { return run_status(p.common); });
+    auto* logs = command(app, p, "logs", "the end of daemon.log", "  albedo logs -f",
+                         [&p] { return run_logs(p.common, p.logs); });
+    logs->add_flag("-f,--follow", p.logs.follow, "go on as lines come");
+    logs->add_option("-n,--lines", p.logs.lines, "how many lines")
+        ->capture_default_str()
+        ->check(CLI::Range(0, 1000000));
+    command(app, p, "shutdown", "stop the daemon; kernels and their cells go on", "",
+            [&p] { return run_shutdown(p.common); });
+}
+
+void add_hosts(CLI::App& app, Parsed& p) {
+    auto* hosts = command(app, p, "hosts", "the hosts of ~/.ssh/config and of sessions",
+                          "  albedo hosts why gpu      what is wrong with it\n"
+                          "  albedo hosts login gpu    sign in with your own ssh",
+                          [&p] { return run_hosts(p.common); });
+    hosts->require_subcommand(0, 1);
+    auto add = [&](const char* name, const char* about, std::function<shared::Result<int>()> run) {
+        command(*hosts, p, name, about, "", std::move(run))
+            ->add_option("host", p.host.host, "as `ssh HOST` would take it")
+            ->required();
+        p.completion.host_actions.push_back(name);
+    };
+    for (const auto& action : kHostActions) {
+        add(action.name, action.about, [&p, action] {
+            return run_host(p.common, {action.name, p.host.host});
+        });
+    }
+    add("login", "sign in with your own ssh in this terminal; the daemon then rides on it",
+        [&p] { return run_login(p.common, p.host.host); });
+}
+
+void add_completion(CLI::App& app, Parsed& p) {
+    auto* completion = command(app, p, "completion", "print a completion script",
+                               "  source <(albedo completion bash)\n"
+                               "  albedo completion fish > ~/.config/fish/completions/albedo.fish",
+                               [&p] { return run_completion(p.completion); });
+    completion->add_option("shell", p.completion.shell, "bash, zsh or fish")
+        ->required()
+        ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+    for (const auto* sub : app.get_subcommands([](CLI::App*) { return true; })) {
+        p.completion.commands.push_back(sub->get_name());
+    }
+}
+
+}  // namespace
+
+shared::Result<int> run_command_line(int argc, char** argv, bool& json) {
+    Parsed parsed;
+    CLI::App app(kAbout, "albedo");
+    app.formatter(std::make_shared<HelpFormatter>());
+    app.add_flag("--json", parsed.common.json, "one JSON value instead of text");
+    app.set_version_flag("--version", "albedo " ALBEDO_VERSION);
+    app.require_subcommand(0, 1);
+    add_cells(app, parsed);
+    add_daemon(app, parsed);
+    add_hosts(app, parsed);
+    add_completion(app, parsed);
+    try {
+        app.parse(argc, argv);
+        if (parsed.exec.words.size() > 1 && !parsed.exec.session.empty()) {
+            throw CLI::ValidationError("exec", "takes FOLDER or --session, not both");
+        }
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error) == 0 ? kOk : kUsage;
+    }
+    json = parsed.common.json;
+    parsed.common.home = shared::default_home();
+    return parsed.run ? parsed.run() : run_start(parsed.common);
+}
+
+}  // namespace cli

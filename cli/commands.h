@@ -1,0 +1,78 @@
+// What each command takes and does; one file `command_*.cpp` each. `arguments.cpp` fills these
+// structs, so that only that file knows how a command line is read.
+//
+// Every run_ function prints what it has to say and returns the exit code; an Error is printed by
+// main, which also picks its exit code.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "shared/result.h"
+
+namespace cli {
+
+struct Common {
+    std::filesystem::path home;  // $ALBEDO_HOME, absolute
+    bool json = false;           // one JSON value on standard output instead of text
+};
+
+/// `albedo` alone: a daemon runs afterwards; says where, and what to type next.
+shared::Result<int> run_start(const Common& common);
+
+shared::Result<int> run_sessions(const Common& common);
+
+struct NewOptions {
+    std::string folder = ".";
+};
+shared::Result<int> run_new(const Common& common, const NewOptions& options);
+
+struct ExecOptions {
+    std::vector<std::string> words;  // [FOLDER] CODE, or CODE alone with `session`
+    std::string session;             // an id or its start
+    double timeout_seconds = 0;      // 0: none
+};
+shared::Result<int> run_exec(const Common& common, const ExecOptions& options);
+
+struct AttachOptions {
+    std::string target;  // a session or a cell
+};
+shared::Result<int> run_attach(const Common& common, const AttachOptions& options);
+
+struct InterruptOptions {
+    std::string target;
+    bool force = false;  // also end the worker: variables die with it
+};
+shared::Result<int> run_interrupt(const Common& common, const InterruptOptions& options);
+
+shared::Result<int> run_status(const Common& common);
+
+struct LogsOptions {
+    bool follow = false;
+    int lines = 40;
+};
+/// The only command besides `shutdown` and `completion` that starts no daemon.
+shared::Result<int> run_logs(const Common& common, const LogsOptions& options);
+
+shared::Result<int> run_shutdown(const Common& common);
+
+shared::Result<int> run_hosts(const Common& common);
+
+struct HostOptions {
+    std::string action;  // show, warm, restart, stop, quarantine, release, why
+    std::string host;
+};
+shared::Result<int> run_host(const Common& common, const HostOptions& options);
+
+/// Signs in to `host` with the user's own ssh in this terminal, then probes it anew.
+shared::Result<int> run_login(const Common& common, const std::string& host);
+
+struct CompletionOptions {
+    std::string shell;                      // bash, zsh, fish
+    std::vector<std::string> commands;      // of `albedo`
+    std::vector<std::string> host_actions;  // of `albedo hosts`
+};
+shared::Result<int> run_completion(const CompletionOptions& options);
+
+}  // namespace cli
