@@ -36,11 +36,6 @@ bool ChildMachine::running() const {
            state_ == ChildState::ending;
 }
 
-bool ChildMachine::failed_or_held() const {
-    return state_ == ChildState::failed || state_ == ChildState::quarantined ||
-           state_ == ChildState::stopped;
-}
-
 std::optional<TimePoint> ChildMachine::next() const {
     if (closed_ || (state_ != ChildState::waiting && state_ != ChildState::failed)) return {};
     return until_;
@@ -89,8 +84,10 @@ Actions ChildMachine::died(const std::string& how, TimePoint now) {
         return {};
     }
     if (then == Then::start) {
-        state_ = ChildState::stopped;
-        return fresh_start();
+        history_ = {};
+        state_ = ChildState::waiting;
+        until_ = now;
+        return due(now);
     }
     Life life;
     if (was_running) {

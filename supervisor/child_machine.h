@@ -63,7 +63,10 @@ class ChildMachine {
 
     ChildState state() const { return state_; }
     bool running() const;
-    bool failed_or_held() const;
+    bool failed() const { return state_ == ChildState::failed; }
+    bool quarantined() const { return state_ == ChildState::quarantined; }
+    /// Down by an operator's order.
+    bool held() const { return quarantined() || state_ == ChildState::stopped; }
     std::optional<shared::TimePoint> next() const;
     std::uint32_t restarts() const { return starts_ > 0 ? starts_ - 1 : 0; }
     /// Why it died last; empty if it never did.

@@ -79,7 +79,7 @@ TEST_CASE("what follows an ordered end") {
         bool starts;
         bool unasked;
     };
-    for (const auto& row : {Row{Steering::restart, ChildState::stopped, true, false},
+    for (const auto& row : {Row{Steering::restart, ChildState::waiting, true, false},
                             Row{Steering::stop, ChildState::stopped, false, false},
                             Row{Steering::quarantine, ChildState::quarantined, false, false},
                             Row{Steering::kill, ChildState::waiting, true, true}}) {
