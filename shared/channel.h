@@ -36,7 +36,8 @@ namespace shared {
 
 inline constexpr std::size_t kRingBytes = 256 * 1024;
 inline constexpr std::size_t kMaxFragmentBytes = 64 * 1024;
-inline constexpr std::size_t kMaxMessageBytes = 8 * 1024 * 1024 + 4096;  // a full frame and its head
+inline constexpr std::size_t kMaxMessageBytes =
+    8 * 1024 * 1024 + 4096;  // a full frame and its head
 
 enum class ChannelSide : std::uint8_t { api = 0, agent = 1 };
 

@@ -8,9 +8,10 @@
 // "Spawned" is not "ready": ready is what the child itself says on its own channel.
 #pragma once
 
+#include <sys/types.h>
+
 #include <optional>
 #include <string>
-#include <sys/types.h>
 #include <vector>
 
 #include "shared/clock.h"
@@ -28,9 +29,9 @@ struct ExitStatus {
 };
 
 struct SpawnOptions {
-    std::vector<std::string> argv;         // argv[0] is looked up on PATH when it has no slash
+    std::vector<std::string> argv;  // argv[0] is looked up on PATH when it has no slash
     std::optional<std::vector<std::string>> environment;  // "NAME=value"; absent: inherited
-    std::string working_folder;            // empty: inherited
+    std::string working_folder;                           // empty: inherited
     /// Descriptors the child gets, each at the given number (0-2 for the standard ones; a standard
     /// one not named is /dev/null). All other descriptors are closed in the child.
     struct Pass {
@@ -38,9 +39,9 @@ struct SpawnOptions {
         int target;  // its number in the child
     };
     std::vector<Pass> descriptors;
-    bool dies_with_parent = true;   // SIGKILL when the spawning thread ends
-    bool own_session = false;       // setsid()
-    bool own_process_group = false; // setpgid(0, 0), implied by own_session
+    bool dies_with_parent = true;    // SIGKILL when the spawning thread ends
+    bool own_session = false;        // setsid()
+    bool own_process_group = false;  // setpgid(0, 0), implied by own_session
 };
 
 /// The steps by which an owner ends a child; each step has its own deadline. Closing the child's

@@ -15,7 +15,9 @@ using Milliseconds = std::chrono::milliseconds;
 inline std::int64_t monotonic_ms(TimePoint when = Monotonic::now()) {
     return std::chrono::duration_cast<Milliseconds>(when.time_since_epoch()).count();
 }
-inline TimePoint from_monotonic_ms(std::int64_t ms) { return TimePoint(Milliseconds(ms)); }
+inline TimePoint from_monotonic_ms(std::int64_t ms) {
+    return TimePoint(Milliseconds(ms));
+}
 
 /// Milliseconds since 1970 in UTC, for display and storage.
 inline std::int64_t wall_ms() {

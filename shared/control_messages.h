@@ -19,10 +19,10 @@ inline constexpr const char* kLocalHost = "local";  // the agent with nothing in
 
 /// First message to every child. Descriptors: process page; for the api also the listening socket.
 struct Welcome {
-    std::string home;     // $ALBEDO_HOME, absolute
-    std::string host;     // the agent's host; empty for the api
-    std::string token;    // the bearer token; for the api only
-    std::string owner;    // random per supervisor run; names this daemon to kernels
+    std::string home;   // $ALBEDO_HOME, absolute
+    std::string host;   // the agent's host; empty for the api
+    std::string token;  // the bearer token; for the api only
+    std::string owner;  // random per supervisor run; names this daemon to kernels
     std::uint16_t port = 0;
     std::int64_t started_wall_ms = 0;
 };
@@ -38,22 +38,22 @@ struct ChannelOffer {
 struct AgentDown {
     std::string host;
     std::uint64_t generation = 0;
-    std::string cause;   // "signal 9 (Killed)", "hung", "stopped by an operator"
-    bool failed = false; // no restart by itself until an operator asks or 5 minutes passed
+    std::string cause;    // "signal 9 (Killed)", "hung", "stopped by an operator"
+    bool failed = false;  // no restart by itself until an operator asks or 5 minutes passed
 };
 
 /// Finish what runs within 5 s; take nothing new. The supervisor closes the socket to end it hard.
 struct Drain {};
 
 struct ProcessInfo {
-    std::string name;    // "supervisor", "api", "agent"
+    std::string name;  // "supervisor", "api", "agent"
     std::string host;
     std::int32_t pid = 0;
-    std::string state;   // "starting", "up", "waiting", "failed", "stopped", "quarantined"
+    std::string state;  // "starting", "up", "waiting", "failed", "stopped", "quarantined"
     std::int64_t since_wall_ms = 0;
     std::uint32_t restarts = 0;
     std::uint64_t generation = 0;
-    std::string last_death;       // cause of the newest death; empty if none
+    std::string last_death;  // cause of the newest death; empty if none
     std::int64_t last_death_wall_ms = 0;
     std::int64_t beat_age_ms = 0;
     std::vector<std::int64_t> counters;  // by shared::Counter

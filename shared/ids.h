@@ -1,5 +1,6 @@
 // Strong ids. An operation, a session and a cell are UUIDs of version 7, made by clients or by
-// the api; a cell's id is its operation's. Nothing here does I/O but ask the kernel for random bits.
+// the api; a cell's id is its operation's. Nothing here does I/O but ask the kernel for random
+// bits.
 #pragma once
 
 #include <array>

@@ -33,7 +33,8 @@ void open_log(LogOptions options);
 
 using LogField = std::pair<std::string_view, std::string>;
 
-/// `event` is a short constant text; what varies goes into `fields`. Control characters are escaped.
+/// `event` is a short constant text; what varies goes into `fields`. Control characters are
+/// escaped.
 void log(LogLevel level, std::string_view event, std::initializer_list<LogField> fields = {});
 
 inline void log_info(std::string_view event, std::initializer_list<LogField> fields = {}) {

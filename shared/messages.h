@@ -27,12 +27,12 @@ const char* to_string(HostStep step);  // "" for none
 struct HostReport {
     HostState state = HostState::unknown;
     HostStep step = HostStep::none;
-    std::string detail;        // ssh's or the host's own last meaningful words
-    std::string os, arch;      // as uname says: "Linux", "x86_64"
-    std::string home;          // $HOME as the host spells it
-    std::string hostname;      // what the host calls itself
-    std::string user;          // who we are there
-    std::string python;        // absolute path of the interpreter in use
+    std::string detail;    // ssh's or the host's own last meaningful words
+    std::string os, arch;  // as uname says: "Linux", "x86_64"
+    std::string home;      // $HOME as the host spells it
+    std::string hostname;  // what the host calls itself
+    std::string user;      // who we are there
+    std::string python;    // absolute path of the interpreter in use
     std::string python_version;
     std::string digest;        // of the bundle staged there; empty if none
     std::string control_path;  // with %C unexpanded, for a person's own `ssh -M`
@@ -43,8 +43,8 @@ struct HostReport {
 
 /// First on every channel: what the api remembers of this host. No answer.
 struct Configure {
-    HostReport known;         // state unknown when never seen
-    std::string python;       // interpreter a person chose for this host; empty: the login one
+    HostReport known;    // state unknown when never seen
+    std::string python;  // interpreter a person chose for this host; empty: the login one
 };
 
 /// Asks for a verdict. A cached one serves (ready 60 s, failures 5 s) unless `fresh`; a caller

@@ -17,20 +17,20 @@ enum class ErrorCode {
     unauthorized,  // no token, or a wrong one
     forbidden,     // right token perhaps, but not from here (Host, Origin)
     not_found,
-    conflict,       // same id and other intent, busy, already there
-    expired,        // was there once, or an id too old to judge
-    too_large,      // beyond a written limit
-    unsupported,    // the host or the peer cannot do this
-    needs_auth,     // a person has to sign in to the host
-    unreachable,    // the host did not answer
-    gone,           // the host answered: it is not there any more
-    overloaded,     // a bulkhead or a queue is full; try later
-    unavailable,    // a part of the daemon is not up just now
-    timed_out,      // the call's deadline passed; its effect is unknown unless said otherwise
+    conflict,     // same id and other intent, busy, already there
+    expired,      // was there once, or an id too old to judge
+    too_large,    // beyond a written limit
+    unsupported,  // the host or the peer cannot do this
+    needs_auth,   // a person has to sign in to the host
+    unreachable,  // the host did not answer
+    gone,         // the host answered: it is not there any more
+    overloaded,   // a bulkhead or a queue is full; try later
+    unavailable,  // a part of the daemon is not up just now
+    timed_out,    // the call's deadline passed; its effect is unknown unless said otherwise
     cancelled,
-    protocol,       // a peer broke the rules
-    storage,        // the disk refused: full, read-only, locked
-    failed,         // anything else, in words
+    protocol,  // a peer broke the rules
+    storage,   // the disk refused: full, read-only, locked
+    failed,    // anything else, in words
 };
 
 /// The code as it stands in JSON and logs, for instance "needs_auth".
