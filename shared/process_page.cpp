@@ -62,18 +62,30 @@ struct ProcessPage::State {
 
 const char* to_string(Counter counter) {
     switch (counter) {
-        case Counter::requests: return "requests";
-        case Counter::calls: return "calls";
-        case Counter::calls_in_flight: return "calls_in_flight";
-        case Counter::messages_in: return "messages_in";
-        case Counter::messages_out: return "messages_out";
-        case Counter::bytes_in: return "bytes_in";
-        case Counter::bytes_out: return "bytes_out";
-        case Counter::wakes: return "wakes";
-        case Counter::cells: return "cells";
-        case Counter::kernels: return "kernels";
-        case Counter::errors: return "errors";
-        case Counter::kCount: break;
+        case Counter::requests:
+            return "requests";
+        case Counter::calls:
+            return "calls";
+        case Counter::calls_in_flight:
+            return "calls_in_flight";
+        case Counter::messages_in:
+            return "messages_in";
+        case Counter::messages_out:
+            return "messages_out";
+        case Counter::bytes_in:
+            return "bytes_in";
+        case Counter::bytes_out:
+            return "bytes_out";
+        case Counter::wakes:
+            return "wakes";
+        case Counter::cells:
+            return "cells";
+        case Counter::kernels:
+            return "kernels";
+        case Counter::errors:
+            return "errors";
+        case Counter::kCount:
+            break;
     }
     return "";
 }
@@ -115,7 +127,9 @@ Result<ProcessPage> ProcessPage::attach(UniqueFd memory) {
     return ProcessPage(std::move(state));
 }
 
-int ProcessPage::fd() const { return state_->memory.get(); }
+int ProcessPage::fd() const {
+    return state_->memory.get();
+}
 
 void ProcessPage::beat(TimePoint now) {
     state_->layout->beat_ns.store(nanoseconds(now), std::memory_order_relaxed);
@@ -132,8 +146,7 @@ void ProcessPage::set(Counter counter, std::int64_t value) {
 }
 
 void ProcessPage::record(std::string_view event) {
-    const std::uint64_t number =
-        state_->layout->events.fetch_add(1, std::memory_order_relaxed);
+    const std::uint64_t number = state_->layout->events.fetch_add(1, std::memory_order_relaxed);
     Slot& slot = state_->layout->slots[number % kFlightEvents];
     slot.ticket.store(0, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_release);
