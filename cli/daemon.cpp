@@ -27,11 +27,12 @@ constexpr int kReadyFd = 3;             // the pipe's number in the supervisor
 constexpr shared::EndPlan kSilentEnd{.ask = Milliseconds{2'000}, .terminate = Milliseconds{8'000}};
 constexpr std::size_t kMaxReasonBytes = 16 * 1024;
 
+/// `reason` may name the log already.
 Error cannot_start(const std::filesystem::path& home, const std::string& reason) {
+    const std::string log = shared::HomeLayout(home).log_file().string();
+    const bool named = reason.find(log) != std::string::npos;
     return {ErrorCode::unavailable,
-            "the daemon cannot start: " + reason +
-                "\nlog: " + shared::HomeLayout(home).log_file().string(),
-            ""};
+            "the daemon cannot start: " + reason + (named ? "" : "\nlog: " + log), ""};
 }
 
 /// What stands on the pipe until its end or the deadline.
