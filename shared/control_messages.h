@@ -49,7 +49,7 @@ struct ProcessInfo {
     std::string name;  // "supervisor", "api", "agent"
     std::string host;
     std::int32_t pid = 0;
-    std::string state;  // "starting", "up", "waiting", "failed", "stopped", "quarantined"
+    std::string state;  // "starting", "up", "ending", "waiting", "failed", "stopped", "quarantined"
     std::int64_t since_wall_ms = 0;
     std::uint32_t restarts = 0;
     std::uint64_t generation = 0;

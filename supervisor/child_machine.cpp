@@ -20,7 +20,7 @@ const char* to_string(ChildState state) {
         case ChildState::up:
             return "up";
         case ChildState::ending:
-            return "up";
+            return "ending";
         case ChildState::waiting:
             return "waiting";
         case ChildState::failed:

@@ -30,7 +30,7 @@ enum class ChildState : std::uint8_t {
     failed,
     quarantined,
 };
-/// As it stands in ProcessInfo: "waiting". A child that is ending still counts as "up".
+/// As it stands in ProcessInfo: "waiting".
 const char* to_string(ChildState state);
 
 struct Actions {

@@ -1,7 +1,8 @@
 """The real albedo-supervisor over stand-in children, every delay scaled to a tenth.
 
 The stand-ins (tests/support/stand_in_child.cpp) are small working children that follow a script and
-take orders over the listener. $ALBEDO_BUILD names the build folder; its default is build/.
+take orders over the listener. $ALBEDO_BIN is an executable of the build under test; its default is
+build/bin/albedo.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-BUILD = Path(os.environ.get("ALBEDO_BUILD") or ROOT / "build").absolute()
+BUILD = Path(os.environ.get("ALBEDO_BIN") or ROOT / "build/bin/albedo").absolute().parent.parent
 SCALE = 0.1
 RESTART, STOP, QUARANTINE, RELEASE, KILL = range(5)
 
@@ -343,7 +344,7 @@ class Agents(SupervisorTest):
         daemon = self.daemon()
         self.place.script("box", "mute")
         daemon.order("want box")
-        wait_for(lambda: daemon.child("box")["state"] == "starting", 5, "started")
+        wait_for(lambda: "script read" in daemon.order("flight box"), 5, "started")
         self.place.script("box")
         daemon.agent_up("box", seconds=8)
         self.assertIn("never became ready", daemon.child("box")["last_death"])
@@ -426,9 +427,11 @@ class Api(SupervisorTest):
     def test_an_api_that_does_not_listen_is_restarted(self) -> None:
         daemon = self.daemon()
         api = daemon.child("")["pid"]
-        with contextlib.suppress(AssertionError, OSError):
-            daemon.order("flood")
-        wait_for(lambda: daemon.child("")["pid"] != api, 10, "another api")
+        with socket.create_connection(("127.0.0.1", int(str(daemon.record()["port"])))) as client:
+            client.sendall(b"flood\n")
+            wait_for(lambda: not running(api), 10, "the flooding api is gone")
+        wait_for(lambda: daemon.child("")["pid"] not in (0, api), 10, "another api")
+        self.assertIn("does not take its control messages", daemon.child("")["last_death"])
 
 
 class End(SupervisorTest):

@@ -66,6 +66,7 @@ class StandIn {
         }
         std::ifstream file(home_ + "/script." + (api_ ? "api" : host_));
         for (std::string word; file >> word;) script_.insert(word);
+        page_->record("script read");
         return true;
     }
 
@@ -154,7 +155,14 @@ class StandIn {
         if (verb == "welcome") return welcome_;
         if (verb == "processes") return ask(shared::AskProcesses{1});
         if (verb == "flood") {
-            for (int i = 0; i < 100'000; ++i) say(shared::AskProcesses{2});
+            // Asks without end and reads no answer.
+            const std::string question = shared::encode(shared::FromChild(shared::AskProcesses{2}));
+            while (true) {
+                if (control_.send(question)) continue;
+                pollfd watched{control_.fd(), POLLOUT, 0};
+                poll(&watched, 1, 100);
+                if (!control_.flush()) std::exit(4);
+            }
         } else if (verb == "shutdown") {
             say(shared::WantShutdown{});
         } else if (verb == "hide") {
