@@ -12,6 +12,16 @@ namespace supervisor {
 using shared::Monotonic;
 using shared::TimePoint;
 
+namespace {
+
+std::string when_again(std::optional<TimePoint> next, TimePoint now) {
+    if (!next) return "when asked";
+    const auto wait = std::chrono::ceil<shared::Milliseconds>(*next - now);
+    return wait.count() <= 0 ? "now" : "in " + std::to_string(wait.count()) + " ms";
+}
+
+}  // namespace
+
 // What exists only while the process does. Watches stand last: they go before what they watch.
 struct Child::Running {
     explicit Running(shared::ChildProcess started) : process(std::move(started)) {}
@@ -178,7 +188,8 @@ void Child::after_death(const std::string& how) {
                  .events = {},
                  .wall_ms = last_death_wall_ms_};
     if (unasked) box.events = flight();
-    const bool failed = machine_.state() == ChildState::failed;
+    const bool failed = machine_.failed();
+    const std::string next = when_again(machine_.next(), Monotonic::now());
     owner_.child_ended(*this);
     // The next process first, the papers afterwards.
     apply(actions);
@@ -187,11 +198,9 @@ void Child::after_death(const std::string& how) {
                          {{"process", box.process}, {"host", box.host}, {"cause", box.cause}});
         return;
     }
-    shared::log_warning(failed ? "child failed" : "child died",
-                        {{"process", box.process},
-                         {"host", box.host},
-                         {"cause", box.cause},
-                         {"restarts", std::to_string(machine_.restarts())}});
+    shared::log_warning(
+        failed ? "child failed" : "child died",
+        {{"process", box.process}, {"host", box.host}, {"cause", box.cause}, {"next", next}});
     write_black_box(black_boxes_, box);
 }
 

@@ -45,6 +45,22 @@ bool usable_host(const std::string& host) {
                         [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
 }
 
+const char* order_name(shared::Steering steering) {
+    switch (steering) {
+        case shared::Steering::restart:
+            return "restart";
+        case shared::Steering::stop:
+            return "stop";
+        case shared::Steering::quarantine:
+            return "quarantine";
+        case shared::Steering::release:
+            return "release";
+        case shared::Steering::kill:
+            return "kill";
+    }
+    return "";
+}
+
 }  // namespace
 
 Supervisor::Supervisor(const Home& home, SupervisorSetup setup)
@@ -256,7 +272,7 @@ shared::Steered Supervisor::steer_host(const shared::SteerHost& order) {
         return answer;
     }
     shared::log_info("agent steered", {{"host", order.host},
-                                       {"order", std::to_string(static_cast<int>(order.steering))},
+                                       {"order", order_name(order.steering)},
                                        {"state", to_string(child.machine().state())}});
     // Held without having run: no death will tell.
     if (!child.machine().running() && child.machine().held()) tell_down(**agent);
