@@ -11,7 +11,7 @@
 #include "shared/ids.h"
 #include "shared/unique_fd.h"
 
-namespace api::memory {
+namespace memory {
 namespace {
 
 using shared::Error;
@@ -128,4 +128,4 @@ Result<void> MemoryFiles::apply(const AppendPlan& plan) const {
     return {};
 }
 
-}  // namespace api::memory
+}  // namespace memory

@@ -13,7 +13,7 @@
 
 #include "shared/result.h"
 
-namespace api::memory {
+namespace memory {
 
 inline constexpr std::size_t kMaxMemoryBytes = 4 << 20;  // of one file: it must fit in a frame
 
@@ -45,4 +45,4 @@ class MemoryFiles {
     std::filesystem::path memories_;
 };
 
-}  // namespace api::memory
+}  // namespace memory

@@ -6,7 +6,7 @@
 
 #include "api/skills/frontmatter.h"
 
-namespace api::skills {
+namespace skills {
 namespace {
 
 constexpr std::string_view kRoots[] = {".albedo/skills/", ".agents/skills/"};
@@ -70,4 +70,4 @@ std::string advertised(const Catalogue& catalogue) {
     return text;
 }
 
-}  // namespace api::skills
+}  // namespace skills

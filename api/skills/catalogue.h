@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace api::skills {
+namespace skills {
 
 inline constexpr std::size_t kMaxCandidates = 128;
 inline constexpr std::size_t kMaxDescriptionBytes = 1024;  // the Agent Skills format's own limit
@@ -32,4 +32,4 @@ Catalogue catalogue_of(const std::map<std::string, std::string>& files);
 /// The part of the model's instructions that lists them; empty without skills.
 std::string advertised(const Catalogue& catalogue);
 
-}  // namespace api::skills
+}  // namespace skills

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-namespace api::skills {
+namespace skills {
 namespace {
 
 struct Line {
@@ -124,4 +124,4 @@ shared::Result<Frontmatter> parse_frontmatter(std::string_view file) {
     return shared::Error{shared::ErrorCode::invalid, "its head has no closing --- line", {}};
 }
 
-}  // namespace api::skills
+}  // namespace skills

@@ -10,7 +10,7 @@
 
 #include "shared/result.h"
 
-namespace api::skills {
+namespace skills {
 
 inline constexpr std::size_t kMaxFrontmatterBytes = 64 * 1024;
 
@@ -22,4 +22,4 @@ struct Frontmatter {
 /// Errors: invalid, saying what is missing: the opening or closing line, or a limit passed.
 shared::Result<Frontmatter> parse_frontmatter(std::string_view file);
 
-}  // namespace api::skills
+}  // namespace skills

@@ -6,7 +6,7 @@
 
 #include "shared/ids.h"
 
-using namespace api::memory;
+using namespace memory;
 
 namespace {
 

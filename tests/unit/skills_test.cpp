@@ -3,7 +3,7 @@
 #include "api/skills/catalogue.h"
 #include "api/skills/frontmatter.h"
 
-using namespace api::skills;
+using namespace skills;
 
 TEST_CASE("a skill's head is read as the format writes it") {
     struct Row {
