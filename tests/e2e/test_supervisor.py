@@ -484,8 +484,8 @@ class End(SupervisorTest):
 
     def test_sigkill_leaves_no_child_and_the_next_start_takes_over(self) -> None:
         daemon = self.daemon()
-        for host in ("one", "two", "three"):
-            daemon.start_agent(host)
+        for i in range(20):
+            daemon.start_agent(f"host{i}")
         old = daemon.record()
         daemon.process.kill()
         daemon.process.wait()
