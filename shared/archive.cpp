@@ -215,16 +215,18 @@ std::string encode(const Message& message) {
 
 template <class Message>
 Result<Message> decode(std::string_view bytes) {
-    Message message;
+    Result<Message> message{Message()};
     try {
         MessageInput archive(bytes);
-        archive(message);
-        if (archive.at_end()) return message;
-        return Error{ErrorCode::protocol, "a message has bytes left over", {}};
+        archive(*message);
+        if (!archive.at_end()) {
+            message = Error{ErrorCode::protocol, "a message has bytes left over", {}};
+        }
     } catch (const cereal::Exception& broken) {
-        return Error{
+        message = Error{
             ErrorCode::protocol, std::string("a message cannot be read: ") + broken.what(), {}};
     }
+    return message;
 }
 
 template std::string encode(const ToAgent&);

@@ -2,17 +2,16 @@
 
 #include <fcntl.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <boost/interprocess/mapped_region.hpp>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
+
+#include "shared/sealed_memory.h"
 
 namespace shared {
 namespace {
@@ -22,7 +21,6 @@ constexpr std::size_t kLine = 64;  // a cache line each for what different sides
 constexpr std::size_t kRecordHead = 4;
 constexpr std::uint32_t kLastFragment = 1U << 31;
 constexpr std::size_t kLargestRecord = kRecordHead + kMaxFragmentBytes;
-constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 /// Cursors count bytes ever written and ever read; their difference is what the ring holds.
 struct Ring {
@@ -40,17 +38,7 @@ struct Layout {
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert((kRingBytes & (kRingBytes - 1)) == 0);
 
-/// What Boost.Interprocess maps: anything with a mapping handle.
-struct Mappable {
-    int fd;
-    boost::interprocess::mapping_handle_t get_mapping_handle() const { return {fd, false}; }
-};
-
-boost::interprocess::mapped_region map(int fd) {
-    return {Mappable{fd}, boost::interprocess::read_write, 0, sizeof(Layout)};
-}
-
-Error broken(const char* what) {
+Error rule_broken(const char* what) {
     return {ErrorCode::protocol, std::string("channel: ") + what, {}};
 }
 
@@ -74,12 +62,10 @@ UniqueFd duplicate(const UniqueFd& fd) {
 }  // namespace
 
 ChannelPair create_channel() {
-    UniqueFd memory(::memfd_create("albedo-channel", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    if (!memory || ::ftruncate(memory.get(), sizeof(Layout)) < 0 ||
-        ::fcntl(memory.get(), F_ADD_SEALS, kSeals) < 0) {
-        throw std::system_error(errno, std::generic_category(), "channel memory");
-    }
-    static_cast<Layout*>(map(memory.get()).get_address())->magic = kMagic;
+    UniqueFd memory = create_sealed_memory("albedo-channel", sizeof(Layout));
+    auto mapping = SealedMemory::map(memory.get(), sizeof(Layout));
+    if (!mapping) throw std::system_error(ENOMEM, std::generic_category(), mapping.error().message);
+    static_cast<Layout*>(mapping->data())->magic = kMagic;
     UniqueFd api_wake = make_eventfd();
     UniqueFd agent_wake = make_eventfd();
     ChannelPair pair;
@@ -89,7 +75,8 @@ ChannelPair create_channel() {
 }
 
 struct ChannelEnd::State {
-    boost::interprocess::mapped_region region;
+    explicit State(SealedMemory mapping) : memory(std::move(mapping)) {}
+    SealedMemory memory;
     UniqueFd own_wake;
     UniqueFd peer_wake;
     Ring* out = nullptr;
@@ -106,13 +93,18 @@ struct ChannelEnd::State {
     std::size_t queued_bytes = 0;
     std::string partial;  // fragments of a message that is not whole yet
     ChannelCounters counters;
+    std::optional<Error> broken;  // once said, said for ever: the cursors mean nothing any more
+
+    Error fail(const char* what) {
+        broken = rule_broken(what);
+        return *broken;
+    }
 
     std::size_t room() const { return kRingBytes - static_cast<std::size_t>(written - peer_read); }
 
     Result<void> look_at_reader() {
         const std::uint64_t now = out->read.load(std::memory_order_acquire);
-        if (now - peer_read > written - peer_read)
-            return broken("the reader is ahead of the writer");
+        if (now - peer_read > written - peer_read) return fail("the reader is ahead of the writer");
         peer_read = now;
         return {};
     }
@@ -120,7 +112,7 @@ struct ChannelEnd::State {
     Result<void> look_at_writer() {
         const std::uint64_t now = in->written.load(std::memory_order_acquire);
         if (now - read > kRingBytes || now - read < peer_written - read) {
-            return broken("the writer is out of bounds");
+            return fail("the writer is out of bounds");
         }
         peer_written = now;
         return {};
@@ -196,21 +188,14 @@ struct ChannelEnd::State {
 };
 
 Result<ChannelEnd> ChannelEnd::attach(ChannelDescriptors descriptors, ChannelSide side) {
-    struct stat found {};
-    if (!descriptors.own_wake || !descriptors.peer_wake ||
-        ::fstat(descriptors.memory.get(), &found) < 0 ||
-        static_cast<std::size_t>(found.st_size) != sizeof(Layout) ||
-        (::fcntl(descriptors.memory.get(), F_GET_SEALS) & kSeals) != kSeals) {
-        return broken("the descriptors are not a channel's");
+    auto mapping = SealedMemory::map(descriptors.memory.get(), sizeof(Layout));
+    if (!mapping) return std::move(mapping).error();
+    if (!descriptors.own_wake || !descriptors.peer_wake) {
+        return rule_broken("a wake-up descriptor is missing");
     }
-    auto state = std::make_unique<State>();
-    try {
-        state->region = map(descriptors.memory.get());
-    } catch (const boost::interprocess::interprocess_exception& fault) {
-        return broken(fault.what());
-    }
-    auto* layout = static_cast<Layout*>(state->region.get_address());
-    if (layout->magic != kMagic) return broken("the memory is of another version");
+    auto state = std::make_unique<State>(std::move(*mapping));
+    auto* layout = static_cast<Layout*>(state->memory.data());
+    if (layout->magic != kMagic) return rule_broken("the memory is of another version");
     const std::size_t own = static_cast<std::size_t>(side);
     state->out = &layout->rings[own];
     state->in = &layout->rings[1 - own];
@@ -227,6 +212,7 @@ ChannelEnd& ChannelEnd::operator=(ChannelEnd&&) noexcept = default;
 ChannelEnd::~ChannelEnd() = default;
 
 Result<void> ChannelEnd::send(std::string message) {
+    if (state_->broken) return *state_->broken;
     if (message.empty() || message.size() > kMaxMessageBytes) {
         return Error{ErrorCode::too_large, "channel: a message is empty or over 8 MiB", {}};
     }
@@ -237,6 +223,7 @@ Result<void> ChannelEnd::send(std::string message) {
 
 Result<void> ChannelEnd::flush() {
     State& state = *state_;
+    if (state.broken) return *state.broken;
     bool put = false;
     while (!state.queue.empty()) {
         auto fits = state.room_for_next();
@@ -259,6 +246,7 @@ std::size_t ChannelEnd::queued_bytes() const {
 
 Result<std::optional<std::string>> ChannelEnd::receive() {
     State& state = *state_;
+    if (state.broken) return *state.broken;
     for (;;) {
         if (state.peer_written == state.read) {
             if (auto looked = state.look_at_writer(); !looked) return std::move(looked).error();
@@ -266,13 +254,14 @@ Result<std::optional<std::string>> ChannelEnd::receive() {
         }
         // The writer publishes whole records only, so what is there starts with one.
         const std::uint64_t there = state.peer_written - state.read;
-        if (there < kRecordHead) return broken("a record is cut short");
+        if (there < kRecordHead) return state.fail("a record is cut short");
         std::uint32_t head = 0;
         state.take(reinterpret_cast<char*>(&head), sizeof head);
         const std::size_t size = head & ~kLastFragment;
-        if (size > kMaxFragmentBytes || size > there - kRecordHead ||
+        // An empty one would let a peer hold us in this loop for ever.
+        if (size == 0 || size > kMaxFragmentBytes || size > there - kRecordHead ||
             state.partial.size() + size > kMaxMessageBytes) {
-            return broken("a record is over its bounds");
+            return state.fail("a record is over its bounds");
         }
         const std::size_t before = state.partial.size();
         state.partial.resize(before + size);
@@ -301,6 +290,7 @@ void ChannelEnd::woken() {
 
 bool ChannelEnd::prepare_to_sleep() {
     State& state = *state_;
+    if (state.broken) return false;  // the receive that follows says why
     state.in->reader_sleeps.store(1, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_seq_cst);
     bool sleep = state.in->written.load(std::memory_order_acquire) == state.read;

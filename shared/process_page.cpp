@@ -1,23 +1,18 @@
 #include "shared/process_page.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
-#include <boost/interprocess/mapped_region.hpp>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
+
+#include "shared/sealed_memory.h"
 
 namespace shared {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x31656761506f6462;  // "bdoPage1"
 constexpr std::size_t kCounters = static_cast<std::size_t>(Counter::kCount);
-constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 /// One event. `ticket` is written last, and zeroed first: a slot whose ticket is not the one its
 /// place asks for was torn by the writer's death and is left out.
@@ -40,24 +35,12 @@ std::int64_t nanoseconds(TimePoint when) {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(when.time_since_epoch()).count();
 }
 
-/// What Boost.Interprocess maps: anything with a mapping handle.
-struct Mappable {
-    int fd;
-    boost::interprocess::mapping_handle_t get_mapping_handle() const { return {fd, false}; }
-};
-
 }  // namespace
 
 struct ProcessPage::State {
-    UniqueFd memory;
-    boost::interprocess::mapped_region region;
-    Layout* layout = nullptr;
-
-    void map(int fd) {
-        region = boost::interprocess::mapped_region(Mappable{fd}, boost::interprocess::read_write,
-                                                    0, sizeof(Layout));
-        layout = static_cast<Layout*>(region.get_address());
-    }
+    UniqueFd fd;  // the creator's, to hand over
+    SealedMemory memory;
+    Layout* layout = static_cast<Layout*>(memory.data());
 };
 
 const char* to_string(Counter counter) {
@@ -96,31 +79,18 @@ ProcessPage& ProcessPage::operator=(ProcessPage&&) noexcept = default;
 ProcessPage::~ProcessPage() = default;
 
 ProcessPage ProcessPage::create() {
-    auto state = std::make_unique<State>();
-    state->memory.reset(::memfd_create("albedo-page", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    if (!state->memory || ::ftruncate(state->memory.get(), sizeof(Layout)) < 0 ||
-        ::fcntl(state->memory.get(), F_ADD_SEALS, kSeals) < 0) {
-        throw std::system_error(errno, std::generic_category(), "process page");
-    }
-    state->map(state->memory.get());
+    UniqueFd fd = create_sealed_memory("albedo-page", sizeof(Layout));
+    auto memory = SealedMemory::map(fd.get(), sizeof(Layout));
+    if (!memory) throw std::system_error(ENOMEM, std::generic_category(), memory.error().message);
+    auto state = std::unique_ptr<State>(new State{std::move(fd), std::move(*memory)});
     state->layout->magic = kMagic;
     return ProcessPage(std::move(state));
 }
 
-Result<ProcessPage> ProcessPage::attach(UniqueFd memory) {
-    struct stat found {};
-    // Without the seals the maker could cut the file under our feet: SIGBUS.
-    if (::fstat(memory.get(), &found) < 0 ||
-        static_cast<std::size_t>(found.st_size) < sizeof(Layout) ||
-        (::fcntl(memory.get(), F_GET_SEALS) & kSeals) != kSeals) {
-        return Error{ErrorCode::protocol, "the process page is not one", {}};
-    }
-    auto state = std::make_unique<State>();
-    try {
-        state->map(memory.get());
-    } catch (const boost::interprocess::interprocess_exception& fault) {
-        return Error{ErrorCode::protocol, std::string("process page: ") + fault.what(), {}};
-    }
+Result<ProcessPage> ProcessPage::attach(UniqueFd fd) {
+    auto memory = SealedMemory::map(fd.get(), sizeof(Layout));
+    if (!memory) return std::move(memory).error();
+    auto state = std::unique_ptr<State>(new State{UniqueFd(), std::move(*memory)});
     if (state->layout->magic != kMagic) {
         return Error{ErrorCode::protocol, "the process page is of another version", {}};
     }
@@ -128,7 +98,7 @@ Result<ProcessPage> ProcessPage::attach(UniqueFd memory) {
 }
 
 int ProcessPage::fd() const {
-    return state_->memory.get();
+    return state_->fd.get();
 }
 
 void ProcessPage::beat(TimePoint now) {
@@ -172,7 +142,7 @@ std::vector<FlightEvent> ProcessPage::recent() const {
     const std::uint64_t count = state_->layout->events.load(std::memory_order_acquire);
     const std::uint64_t first = count > kFlightEvents ? count - kFlightEvents : 0;
     // `count` is the writer's word: never more than every slot is looked at.
-    for (std::uint64_t number = first; number < count && events.size() < kFlightEvents; ++number) {
+    for (std::uint64_t number = first; number < count; ++number) {
         const Slot& slot = state_->layout->slots[number % kFlightEvents];
         if (slot.ticket.load(std::memory_order_acquire) != number + 1) continue;
         char text[kFlightEventBytes];

@@ -28,7 +28,7 @@ OWNERS = {
     r"sqlite3\.h": ("api/store/",),
     r"httplib\.h": ("api/http/", "api/providers/", "cli/client.cpp"),
     r"CLI/.*": ("cli/arguments.cpp",),
-    r"boost/interprocess/.*": ("shared/channel.cpp",),
+    r"boost/interprocess/.*": ("shared/sealed_memory.cpp",),
     r"cereal/.*": ("shared/",),
     r"openssl/.*": ("api/", "shared/ids.cpp", "hostagent/"),
 }
