@@ -1,6 +1,6 @@
 """What a folder on this machine holds: the `list`, `repo` and `preview` questions.
 
-`handle(request)` takes `{"op", "path"}` and gives a dictionary with `"ok"`. Looking changes nothing
+`handle(request)` takes `{"op", "path"}` (or `raw`, see asked_path) and gives a dictionary with `"ok"`. Looking changes nothing
 and runs nothing of the folder's (see albedo_vcs). Nothing but folders and file names is opened, so
 FIFOs, sockets and devices do no harm. `path` is absolute, or `~` or `~/x` for this user's home.
 Names that are not UTF-8 are shown with U+FFFD, and `raw` beside them holds the name percent-encoded.
@@ -13,7 +13,7 @@ import itertools
 import os
 import stat
 import threading
-from urllib.parse import quote_from_bytes
+from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 import albedo_vcs
 from albedo_command import CommandFailed
@@ -40,7 +40,7 @@ def handle(request: dict) -> dict:
     if question is None:
         return {"ok": False, "code": "invalid", "error": f"no such question: {op}"}
     try:
-        path = absolute(request.get("path"))
+        path = absolute(asked_path(request))
         return _shared.answer((op, path), lambda: {"ok": True, **question(path)})
     except Refused as refusal:
         return {"ok": False, "code": refusal.code, "error": str(refusal)}
@@ -49,6 +49,12 @@ def handle(request: dict) -> dict:
 def home() -> str:
     """$HOME as it is spelled, without a trailing slash."""
     return os.path.expanduser("~").rstrip("/") or "/"
+
+
+def asked_path(request: dict) -> object:
+    """`path`, or the bytes that `raw` gives percent-encoded: not every name is UTF-8."""
+    raw = request.get("raw")
+    return os.fsdecode(unquote_to_bytes(raw)) if isinstance(raw, str) else request.get("path")
 
 
 def absolute(path: object) -> str:

@@ -29,7 +29,7 @@ def handle(request: dict) -> dict:
 
 
 def look_at(path: Any) -> dict:
-    """{"path", "kind"}: folder, file, other, absent, or unreadable with the system's words."""
+    """{"path", "kind"}: folder, file, other or absent. Raises OSError where the system does not say."""
     if not isinstance(path, str) or not path or "\0" in path:
         raise ValueError("path is no path")
     path = os.path.normpath(os.path.expanduser(path))
@@ -37,7 +37,5 @@ def look_at(path: Any) -> dict:
         mode = os.stat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):
         return {"path": path, "kind": "absent"}
-    except OSError as error:
-        return {"path": path, "kind": "unreadable", "detail": error.strerror or str(error)}
     kind = "folder" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else "other"
     return {"path": path, "kind": kind}

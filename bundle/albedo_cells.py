@@ -75,8 +75,7 @@ class Cells:
     def tasks(self):
         """The event loop's owner, made when it is needed first."""
         if self._tasks is None:
-            import albedo_tasks
-            self._tasks = albedo_tasks.Tasks(self._channel, self._ended)
+            self._tasks = albedo_bundle.load("albedo_tasks").Tasks(self._channel, self._ended)
         return self._tasks
 
     def _after_fork(self) -> None:
@@ -177,8 +176,7 @@ class Cells:
         if problem is not None:
             self._tell(message, problem)
         if "matplotlib.pyplot" in sys.modules:
-            import albedo_images
-            images = albedo_images.take_figures()
+            images = albedo_bundle.load("albedo_images").take_figures()
             if images:
                 message["images"] = images
         self._streams.flush()
@@ -219,8 +217,7 @@ class Cells:
 
     def _older_cell(self) -> "str | None":
         """The cell whose code runs, when it is not the newest: its prints need its name."""
-        from albedo_tasks import CELL
-        cell = CELL.get()
+        cell = self._tasks.current_cell()
         return cell if cell != self._newest else None
 
     def _send_tagged(self, cell: str, text: str) -> None:

@@ -11,7 +11,7 @@ import os
 import stat
 from collections.abc import Iterator
 
-from albedo_browse import Refused, absolute, shown
+from albedo_browse import Refused, absolute, asked_path, shown
 
 TOP_NAMES = ("AGENTS.md", "SYSTEM.md")
 MARKDOWN_FOLDERS = (".agents", ".albedo")
@@ -26,7 +26,7 @@ MAX_DEPTH = 8
 def handle(request: dict) -> dict:
     """The files of `request["path"]`; `ok` is false with `code` when it is no folder."""
     try:
-        folder = absolute(request.get("path"))
+        folder = absolute(asked_path(request))
         if not os.path.isdir(folder):
             raise Refused("not_found", f"{shown(folder)} is not a directory")
     except Refused as refusal:

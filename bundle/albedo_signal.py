@@ -99,9 +99,9 @@ def main() -> int:
     parts = []
     while True:  # a read may come short
         part = os.read(0, 65536)
-        if not part or sum(map(len, parts)) > 65536:
-            break
         parts.append(part)
+        if not part or b"\n" in part or sum(map(len, parts)) > 65536:
+            break
     try:
         run = albedo_json.loads(b"".join(parts))["run"]
         if not isinstance(run, str) or not os.path.isabs(run):

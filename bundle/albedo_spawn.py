@@ -32,6 +32,16 @@ def set_open_files(limit: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
+def close_others(kept: list) -> None:
+    """Closes every descriptor of this process but these."""
+    first = 0
+    for number in sorted(kept):
+        if first < number:  # closerange(0, 0) closes all there are
+            os.closerange(first, number)
+        first = number + 1
+    os.closerange(first, 1 << 20)
+
+
 def _place_descriptors(wanted: dict, keep: int) -> int:
     """Gives each descriptor its number, closes all others but `keep`; where `keep` is now."""
     top = max([keep, *wanted, *wanted.values()]) + 1
@@ -40,11 +50,7 @@ def _place_descriptors(wanted: dict, keep: int) -> int:
     keep = fcntl.fcntl(keep, fcntl.F_DUPFD_CLOEXEC, top)
     for number, source in moved.items():
         os.dup2(source, number, inheritable=True)
-    last = -1
-    for number in sorted([*wanted, keep]):
-        os.closerange(last + 1, number)
-        last = number
-    os.closerange(last + 1, 1 << 20)
+    close_others([*wanted, keep])
     return keep
 
 

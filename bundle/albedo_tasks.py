@@ -46,6 +46,11 @@ class Tasks:
             return
         loop.default_exception_handler(context)
 
+    @staticmethod
+    def current_cell() -> "str | None":
+        """The cell whose code runs, as far as its context tells."""
+        return CELL.get()
+
     # --- running ---
 
     def start(self, cell: str, coroutine: Coroutine) -> None:

@@ -89,15 +89,11 @@ class WorkerProcess:
         if pid == 0:
             _signal.set_wakeup_fd(-1)
             os.setpgid(0, 0)
-            os.set_inheritable(pipe_write, True)
             os.dup2(pipe_write, 1)
             os.dup2(pipe_write, 2)
             null = os.open(os.devnull, os.O_RDONLY)
             os.dup2(null, 0)
-            kept = sorted((theirs.fileno(), life_read))
-            os.closerange(3, kept[0])
-            os.closerange(kept[0] + 1, kept[1])
-            os.closerange(kept[1] + 1, 1 << 20)
+            albedo_spawn.close_others([0, 1, 2, theirs.fileno(), life_read])
             raise BecomeWorker(theirs.detach(), life_read)
         try:
             os.setpgid(pid, pid)
