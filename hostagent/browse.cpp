@@ -1,0 +1,87 @@
+#include "hostagent/browse.h"
+
+#include <nlohmann/json.hpp>
+
+#include "hostagent/command_line.h"
+#include "hostagent/ssh_failure.h"
+
+namespace hostagent {
+
+using nlohmann::json;
+using shared::Error;
+using shared::ErrorCode;
+using shared::Result;
+
+namespace {
+
+constexpr std::string_view kProgram = R"python(
+import json, os, stat, sys
+
+def look(path):
+    """Answers `stat` with nothing but Python: for hosts that have no bundle yet."""
+    path = os.path.normpath(os.path.expanduser(path))
+    try:
+        mode = os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return {"ok": True, "path": path, "kind": "absent"}
+    except (OSError, ValueError) as fault:
+        return {"ok": True, "path": path, "kind": "unreadable", "detail": str(fault)}
+    kind = "folder" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else "other"
+    return {"ok": True, "path": path, "kind": kind}
+
+request = json.loads(sys.stdin.buffer.readline().decode())
+folder = json.loads(sys.stdin.buffer.readline().decode())
+if request.get("op") == "stat" and isinstance(request.get("path"), str):
+    answer = look(request["path"])
+else:
+    sys.path.insert(0, os.path.expanduser(folder))
+    import albedo_calls
+    answer = albedo_calls.handle(request)
+sys.stdout.write(json.dumps(answer) + "\n")
+sys.stdout.flush()
+)python";
+
+std::string line(const json& value) {
+    return value.dump(-1, ' ', true, json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+std::string browse_input(const std::string& folder, std::string_view request) {
+    // Parsed and written anew, so that it is one line of ASCII whatever it was.
+    const json parsed = json::parse(request, nullptr, false);
+    return input_of(kProgram, line(parsed.is_object() ? parsed : json::object()) + line(folder));
+}
+
+bool needs_no_bundle(std::string_view request) {
+    const json parsed = json::parse(request, nullptr, false);
+    return parsed.is_object() && parsed.value("op", json()) == "stat";
+}
+
+Result<std::string> browse_call(std::string_view request, std::uint64_t id) {
+    json parsed = json::parse(request, nullptr, false);
+    if (!parsed.is_object()) return Error{ErrorCode::invalid, "the question is no JSON object", {}};
+    parsed["id"] = id;
+    return parsed.dump(-1, ' ', true, json::error_handler_t::replace);
+}
+
+std::uint64_t answered_call(std::string_view answer) {
+    const json parsed = json::parse(answer, nullptr, false);
+    if (!parsed.is_object()) return 0;
+    const auto id = parsed.find("id");
+    return id != parsed.end() && id->is_number_unsigned() ? id->get<std::uint64_t>() : 0;
+}
+
+Result<std::string> read_browse(std::string_view answer, std::string_view words) {
+    const auto end = answer.find('\n');
+    if (end != std::string_view::npos) {
+        const std::string_view first = answer.substr(0, end);
+        if (json::accept(first)) return std::string(first);
+    }
+    std::string why = last_words(words);
+    if (why.empty()) why = last_words(answer);
+    return Error{
+        ErrorCode::failed, "the host could not answer: " + (why.empty() ? "no words" : why), {}};
+}
+
+}  // namespace hostagent
