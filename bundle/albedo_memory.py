@@ -1,8 +1,11 @@
 """`memory` in cells: the workspace's notes, kept on the daemon's machine.
 
 Each call travels over the link to the daemon and is applied there exactly once; it returns when the
-daemon has stored it, and waits while the daemon is away.
+daemon has stored it, and waits while the daemon is away. Searching is done here, where a pattern
+that never ends can be interrupted.
 """
+import re
+from collections.abc import Iterator
 from typing import Any
 
 
@@ -33,12 +36,43 @@ class Memory:
         return self._call("journal", args)
 
     def grep(self, pattern: str) -> str:
-        """Lines of this workspace and of linked ones that match the regular expression."""
-        return self._call("grep", {"pattern": str(pattern)})
+        """Lines of this workspace's memory and of linked ones that match the regular expression."""
+        wanted = re.compile(pattern)
+        return "\n".join(
+            f"{where}:{number}: {line}"
+            for where, text in self._texts()
+            for number, line in enumerate(text.splitlines(), 1)
+            if wanted.search(line)
+        )
 
     def search(self, query: str, limit: int = 20) -> str:
-        """Paragraphs of this workspace and of linked ones that hold these words."""
-        return self._call("search", {"query": str(query), "limit": int(limit)})
+        """Paragraphs of this workspace and of linked ones with these words, most of them first."""
+        words = {word.casefold() for word in re.findall(r"\w+", query)}
+        found = []
+        for where, text in self._texts():
+            for start, paragraph in _paragraphs(text):
+                held = words & {word.casefold() for word in re.findall(r"\w+", paragraph)}
+                if held:
+                    found.append((-len(held), len(found), f"{where}:{start}: {paragraph}"))
+        return "\n\n".join(text for _, _, text in sorted(found)[:limit])
+
+    def _texts(self) -> "list[tuple[str, str]]":
+        """(name shown, text) of this workspace's memory, then of each linked one's."""
+        return [
+            (f"[{each['workspace']}] {each['name']}" if each["workspace"] else each["name"], each["text"])
+            for each in self._call("texts", {})
+        ]
 
     def __repr__(self) -> str:
         return "<memory: read, save, append, journal, grep, search>"
+
+
+def _paragraphs(text: str) -> "Iterator[tuple[int, str]]":
+    """(first line's number, paragraph) for each run of lines that are not blank."""
+    lines: "list[str]" = []
+    for number, line in enumerate([*text.splitlines(), ""], 1):
+        if line.strip():
+            lines.append(line)
+        elif lines:
+            yield number - len(lines), "\n".join(lines)
+            lines = []

@@ -17,6 +17,7 @@ using shared::Result;
 
 constexpr shared::Milliseconds kStoreDeadline{30'000};
 constexpr std::size_t kMaxWaiting = 1024;
+constexpr std::size_t kMaxTextsBytes = 7 << 20;  // one answer, so that it fits in a frame
 
 Error missing(const KernelCall& call, const char* name) {
     return {ErrorCode::invalid, call.method + ": " + name + " must be a text", {}};
@@ -170,6 +171,9 @@ Result<json> MemoryCalls::texts(const std::string& workspace) {
         found.push_back({{"workspace", each == workspace ? "" : each},
                          {"name", "memory.md"},
                          {"text", std::move(*content)}});
+    }
+    if (found.dump(-1, ' ', true, json::error_handler_t::replace).size() > kMaxTextsBytes) {
+        return Error{ErrorCode::too_large, "the linked memories are over 7 MiB together", {}};
     }
     return found;
 }

@@ -57,7 +57,7 @@ Result<bool> link_workspaces(Connection& connection, const std::string& workspac
     if (!*own) {
         auto joined = join(connection, workspace, *theirs);
         if (!joined) return std::move(joined).error();
-        own = *joined;
+        own = std::optional<std::int64_t>(*joined);
         if (*theirs) return true;
     }
     if (!*theirs) {
