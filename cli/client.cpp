@@ -53,6 +53,15 @@ std::string text_at(const Json& object, const char* key) {
     return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
+/// 401: perhaps the port of a dying daemon. 503 `unavailable`: a part of the daemon is just being
+/// started again, or the daemon is on its way out and another follows. Nothing was done.
+bool means_try_again(const httplib::Response& answer) {
+    if (answer.status == 401) return true;
+    if (answer.status != 503) return false;
+    const Json body = Json::parse(answer.body, nullptr, false);
+    return body.is_object() && text_at(body, "code") == shared::to_string(ErrorCode::unavailable);
+}
+
 }  // namespace
 
 std::string path_segment(std::string_view text) {
@@ -141,9 +150,11 @@ shared::Result<Json> Client::request(const char* method, const std::string& path
             }
             return value;
         }
-        if (answer && answer->status != 401) return error_of_answer(answer->status, answer->body);
+        if (answer && !means_try_again(*answer)) {
+            return error_of_answer(answer->status, answer->body);
+        }
 
-        // A refused connection never reached a daemon, and a 401 did nothing there.
+        // A refused connection never reached a daemon, and these answers say that nothing was done.
         const bool unsent = answer || answer.error() == httplib::Error::Connection;
         const bool slow = !unsent && shared::Monotonic::now() - began >= timeout;
         connection_.reset();
@@ -152,11 +163,11 @@ shared::Result<Json> Client::request(const char* method, const std::string& path
                          ""};
         }
         if ((!unsent && repeat == Repeat::only_unsent) || shared::Monotonic::now() >= give_up) {
-            return Error{ErrorCode::unavailable,
-                         answer ? "the daemon refused the token in daemon.json"
-                                : "the connection to the daemon broke (" +
-                                      httplib::to_string(answer.error()) + ")",
-                         ""};
+            if (answer) return error_of_answer(answer->status, answer->body);
+            return Error{
+                ErrorCode::unavailable,
+                "the connection to the daemon broke (" + httplib::to_string(answer.error()) + ")",
+                ""};
         }
         std::this_thread::sleep_for(kRetryPause);
     }

@@ -1,8 +1,9 @@
 // HTTP to the daemon, and the only file that knows cpp-httplib here.
 //
 // A request that met a dead daemon is sent again: connection refused, a dropped connection, 401
-// (the port may belong to a dying child of the daemon before), for at most kRetryPatience, each
-// time looking the daemon up anew and starting it when none runs. Requests whose effect must not
+// (the port may belong to a dying child of the daemon before), 503 `unavailable` (a part of it is
+// being started), for at most kRetryPatience, each time looking the daemon up anew and starting it
+// when none runs. Requests whose effect must not
 // be doubled carry an operation id or say `Repeat::only_unsent`.
 #pragma once
 

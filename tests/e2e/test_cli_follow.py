@@ -76,7 +76,7 @@ class Answer(BaseHTTPRequestHandler):
         if self.refused():
             return
         self.fake.posts.append((self.path, body))
-        if self.path == "/sessions/s-1/cells":
+        if self.path == "/sessions/s-1/cells" and self.path not in self.fake.answers:
             self.json({"cellId": "c-1", "operationId": body["operationId"]}, 202)
         else:
             self.json(*self.fake.answers.get(self.path, ({"error": f"no {self.path}"}, 404)))
@@ -199,6 +199,17 @@ class Follow(unittest.TestCase):
             ended = fake.albedo("exec", "x")
             timer.join()
         self.assertEqual((ended.returncode, len(fake.posts)), (0, 1), ended.stderr)
+
+    def test_a_part_that_is_being_started_is_waited_for(self) -> None:
+        with FakeDaemon() as fake:
+            fake.answers["/sessions/s-1/cells"] = ({"error": "starting", "code": "unavailable"}, 503)
+            timer = threading.Timer(0.5, fake.answers.clear)
+            timer.start()
+            ended = fake.albedo("exec", "x")
+            timer.join()
+        self.assertEqual((ended.returncode, ended.stderr), (0, ""))
+        self.assertEqual(len({body["operationId"] for _, body in fake.posts}), 1)
+        self.assertGreater(len(fake.posts), 1)
 
     def test_every_end_of_a_cell_has_its_code_and_words(self) -> None:
         raised = {"name": "KeyError", "message": "'k'", "traceback": "Traceback\nKeyError: 'k'\n"}
