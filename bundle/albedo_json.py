@@ -41,7 +41,7 @@ try:
         text = text.strip(" \t\r\n")
         try:
             value, end = _scan(text, 0)
-        except StopIteration:
+        except (StopIteration, SystemError):  # the latter where json.decoder is not imported, in 3.11
             raise ValueError("not JSON") from None
         if end != len(text):
             raise ValueError("more than one JSON value")

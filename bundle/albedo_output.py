@@ -52,7 +52,7 @@ class OutputLog:
                 offset += written
         except OSError as error:
             if self._lost_to == 0:
-                self._lost_from = offset
+                self._lost_from = max(offset, MEMORY_BYTES)
             self._lost_to = start + len(data)
             self._why = f"it could not be written on the host: {error.strerror}"
 
@@ -122,10 +122,13 @@ class OutputLog:
                 data = self.read(self.oldest(start), PREVIEW_BYTES)
             except Gone as gone:
                 return f"[{gone}]\n"
+            lost = self.size - self.oldest(start) - len(data)
             for torn in range(min(4, len(data))):
                 if data[torn] & 0xC0 != 0x80:
                     data = data[torn:]
                     break
+            if lost > 0:
+                data += f"\n[{lost} bytes are gone: {self._why}]\n".encode()
         return data.decode("utf-8", "replace")
 
     @property
