@@ -4,8 +4,6 @@ Each call travels over the link to the daemon and is applied there exactly once;
 daemon has stored it, and waits while the daemon is away. Searching is done here, where a pattern
 that never ends can be interrupted.
 """
-import re
-from collections.abc import Iterator
 from typing import Any
 
 
@@ -37,6 +35,7 @@ class Memory:
 
     def grep(self, pattern: str) -> str:
         """Lines of this workspace's memory and of linked ones that match the regular expression."""
+        import re  # here, not above: it costs every kernel's start some milliseconds
         wanted = re.compile(pattern)
         return "\n".join(
             f"{where}:{number}: {line}"
@@ -47,6 +46,7 @@ class Memory:
 
     def search(self, query: str, limit: int = 20) -> str:
         """Paragraphs of this workspace and of linked ones with these words, most of them first."""
+        import re
         words = {word.casefold() for word in re.findall(r"\w+", query)}
         found = []
         for where, text in self._texts():
@@ -67,12 +67,14 @@ class Memory:
         return "<memory: read, save, append, journal, grep, search>"
 
 
-def _paragraphs(text: str) -> "Iterator[tuple[int, str]]":
+def _paragraphs(text: str) -> "list[tuple[int, str]]":
     """(first line's number, paragraph) for each run of lines that are not blank."""
+    found: "list[tuple[int, str]]" = []
     lines: "list[str]" = []
     for number, line in enumerate([*text.splitlines(), ""], 1):
         if line.strip():
             lines.append(line)
         elif lines:
-            yield number - len(lines), "\n".join(lines)
+            found.append((number - len(lines), "\n".join(lines)))
             lines = []
+    return found
