@@ -60,7 +60,7 @@ class Attachment:
 
     def _on_drained(self) -> None:
         if self._keeper.attachment is self:
-            self._keeper.readers.pump()
+            self._keeper.cells.pump()
 
     def _on_end(self) -> None:
         self._keeper.loop.cancel(self.timer)

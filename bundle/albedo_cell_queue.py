@@ -291,7 +291,8 @@ class CellQueue:
         self._done_bytes += len(payload)
         while self._done_bytes > KEPT_DONE_BYTES and len(self._done) > 1:
             self._done_bytes -= len(self._done.popitem(last=False)[1])
-        self._readers.pump()
+        if log.size:
+            self._readers.pump_one(cell.id)
         self._tell(payload)
 
     # --- output ---
@@ -332,13 +333,14 @@ class CellQueue:
         if self._pumping is None and time.monotonic() - cell.started < STARTED_SECONDS and \
                 cell.log.size < 16384:
             # Most cells end at once: their output and their end leave in one write.
-            self._pumping = self._loop.after(0.001, self._pump)
+            self._pumping = self._loop.after(0.001, self.pump)
         elif self._pumping is None and not self._readers.appended(cell.id, cell.log, data):
-            self._pump()
+            self.pump()
         if self._readers.holds(cell.id):
             self._worker().pause_output(True)
 
-    def _pump(self) -> None:
+    def pump(self) -> None:
+        """Sends output as far as credit and queue allow; lets the worker go on where it may."""
         self._loop.cancel(self._pumping)
         self._pumping = None
         self._readers.pump()

@@ -68,10 +68,10 @@ class Keeper:
         self.readers = albedo_readers.Readers(lambda cell: self.cells.log(cell))
         self.cells = albedo_cell_queue.CellQueue(
             self.loop, self.readers, self.tell, self._live_worker,
-            lambda cell: os.path.join(albedo_run_dir.OUTPUT_FOLDER, cell),
+            lambda cell: f"{albedo_run_dir.OUTPUT_FOLDER}/{cell}",
             int(settings.get("ring_bytes") or albedo_output.RING_BYTES))
         self.jobs = albedo_jobs.Jobs(self.loop, self.tell, self._record_processes,
-                                     lambda name: os.path.join(albedo_run_dir.OUTPUT_FOLDER, name))
+                                     lambda name: f"{albedo_run_dir.OUTPUT_FOLDER}/{name}")
         self._worker = self._new_worker()
 
     # --- start ---
@@ -341,8 +341,7 @@ class Keeper:
                 self._send_ack_soon()
         elif kind == albedo_frames.CREDIT:
             self._on_credit(albedo_json.loads(payload))
-            self.readers.pump()
-            self.cells.look_at_back_pressure()
+            self.cells.pump()
         elif kind == albedo_frames.PAGE:
             self._on_page(connection, albedo_json.loads(payload))
         elif kind == albedo_frames.QUERY:

@@ -58,22 +58,24 @@ class Readers:
         self._readers.discard(cell)
 
     def pump(self) -> None:
-        """Sends what credit and queue allow."""
-        if self.send is None:
+        """Sends what credit and queue allow, of every cell."""
+        for cell in list(self._windows):
+            self.pump_one(cell)
+
+    def pump_one(self, cell: str) -> None:
+        """Sends what credit and queue allow of one cell's output."""
+        window, log = self._windows.get(cell), self._log_of(cell)
+        if window is None or log is None:
             return
-        for cell, window in list(self._windows.items()):
-            log = self._log_of(cell)
-            if log is None:
-                continue
-            while window.position < min(window.until, log.size) and self.queued() < QUEUE_BYTES:
-                window.position = log.oldest(window.position)  # a jump marks what the ring lost
-                try:
-                    data = log.read(window.position, min(CHUNK_BYTES, window.until - window.position))
-                except albedo_output.Gone:
-                    break
-                if not data:
-                    break
-                self._send(cell, window, data)
+        while window.position < log.size and window.position < window.until and self.queued() < QUEUE_BYTES:
+            window.position = log.oldest(window.position)  # a jump marks what the ring lost
+            try:
+                data = log.read(window.position, min(CHUNK_BYTES, window.until - window.position))
+            except albedo_output.Gone:
+                break
+            if not data:
+                break
+            self._send(cell, window, data)
 
     def appended(self, cell: str, log, data: bytes) -> bool:
         """`data` was just added to the log: sends it as it is where nothing stands before it."""

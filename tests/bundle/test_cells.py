@@ -235,10 +235,11 @@ class CellTests(unittest.TestCase):
 
     def test_a_backgrounded_await_lets_others_run_and_keeps_its_output(self) -> None:
         kernel = self.kernel
-        slow = kernel.execute("import asyncio\nfor i in range(6):\n    print('slow', i)\n    await asyncio.sleep(0.1)\n'slow end'",
-                              background_ms=100)
+        kernel.cell("import asyncio; await asyncio.sleep(0)")
+        slow = kernel.execute("for i in range(6):\n    print('slow', i)\n    await asyncio.sleep(0.1)\n'slow end'",
+                              background_ms=300)
         self.assertIn("slow 0", kernel.wait_for("backgrounded", cell=slow)["output"])
-        beside = kernel.cell("import asyncio\nprint('beside')\nawait asyncio.sleep(0.2)\n'beside end'")
+        beside = kernel.cell("print('beside')\nawait asyncio.sleep(0.02)\n'beside end'")
         self.assertEqual((beside["value"], beside["output"]), ("'beside end'", "beside\n"))
         self.assertNotIn(slow, kernel.done)
         done = kernel.wait(slow)

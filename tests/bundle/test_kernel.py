@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import time
 import unittest
 import uuid
@@ -189,9 +190,9 @@ class KernelTests(unittest.TestCase):
                            "sys.stdout.encoding, [p for p in sys.path if 'albedo' in p])")
         given = os.environ.get("LC_CTYPE")
         self.assertEqual(eval(done["value"]), (self.home.folder, "", given, True, False, "utf-8", []))
-        plain = os.popen("env -i /usr/bin/python3 -c 'import sys; print(sys.path)'").read()
-        if "/usr/bin/python3" in self.bridge.ready["python"]:
-            self.assertEqual(eval(kernel.cell("sys.path")["value"]), eval(plain))
+        plain = subprocess.run([self.bridge.ready["python"], "-c", "import sys; print(sys.path)"], env={
+            **os.environ, "HOME": self.home.path}, capture_output=True, text=True, timeout=30, check=True).stdout
+        self.assertEqual(eval(kernel.cell("sys.path")["value"]), eval(plain))
 
     def test_a_login_shell_that_prints_fails_or_hangs(self) -> None:
         shell = os.path.join(self.home.path, "shell")
