@@ -8,8 +8,8 @@ import _socket
 import os
 import sys
 import time
-from _struct import Struct
 
+import albedo_asks
 import albedo_attachment
 import albedo_bundle
 import albedo_cell_queue
@@ -21,6 +21,7 @@ import albedo_link
 import albedo_loop
 import albedo_output
 import albedo_readers
+import albedo_requests
 import albedo_run_dir
 import albedo_worker_process
 
@@ -31,10 +32,7 @@ GRACE_SECONDS = 3600.0
 FIRST_ATTACH_SECONDS = 60.0
 TOKEN_SECONDS = 10.0
 MAX_PENDING = 8
-MAX_PAGE_BYTES = 1024 * 1024
 LOG_BYTES = 256 * 1024
-PAGE_HEAD = Struct(">Q16sQB")
-PAGE_END, PAGE_GONE, PAGE_NO_CELL = 1, 2, 4
 
 
 class Keeper:
@@ -60,9 +58,7 @@ class Keeper:
         self._start = albedo_run_dir.start_time(os.getpid())
         self._env = albedo_environ.given()
         self._login = bool(request.get("login"))
-        self._note = ""
-        self._calls: dict = {}  # call number: the worker's ask
-        self._next_call = 1
+        self.note = ""
         self._generation = 0
         os.makedirs(albedo_run_dir.OUTPUT_FOLDER, 0o700, exist_ok=True)
         self.readers = albedo_readers.Readers(lambda cell: self.cells.log(cell))
@@ -72,16 +68,17 @@ class Keeper:
             int(settings.get("ring_bytes") or albedo_output.RING_BYTES))
         self.jobs = albedo_jobs.Jobs(self.loop, self.tell, self._record_processes,
                                      lambda name: f"{albedo_run_dir.OUTPUT_FOLDER}/{name}")
-        self._worker = self._new_worker()
+        self._asks = albedo_asks.Asks(self.jobs, self.tell)
+        self.worker = self._new_worker()
 
     # --- start ---
 
     def begin(self) -> None:
         """Makes the worker, then listens. In the worker, BecomeWorker comes out."""
         if sys.platform.startswith("linux"):
-            self._worker.fork()
+            self.worker.fork()
         else:
-            self._worker.exec(self._env)
+            self.worker.exec(self._env)
         self._record_processes()
         albedo_run_dir.write_kernel(".", {
             "protocol": PROTOCOL, "session": self._request.get("session", ""),
@@ -141,16 +138,16 @@ class Keeper:
                 return
             if pid == 0:
                 return
-            if pid == self._worker.pid:
-                self._worker.reaped(status)
+            if pid == self.worker.pid:
+                self.worker.reaped(status)
             else:
                 self.jobs.reaped(pid, status)
 
     def _record_processes(self) -> None:
         entries = [{"role": "keeper", "pid": os.getpid(), "pgid": os.getpgrp(), "start": self._start}]
-        if self._worker.alive:
-            entries.append({"role": "worker", "pid": self._worker.pid, "pgid": self._worker.pid,
-                            "start": self._worker.start})
+        if self.worker.alive:
+            entries.append({"role": "worker", "pid": self.worker.pid, "pgid": self.worker.pid,
+                            "start": self.worker.start})
         try:
             albedo_run_dir.write_processes(".", entries + self.jobs.process_entries())
         except OSError as error:
@@ -168,26 +165,25 @@ class Keeper:
         if self._generation == 0:
             setup["login"] = self._login
         setup["env"] = self._env
-        self._worker.send(setup)
+        self.worker.send(setup)
 
     def _live_worker(self) -> albedo_worker_process.WorkerProcess:
         """The worker, started anew if it has ended. Raises OSError."""
-        if not self._worker.alive:
+        if not self.worker.alive:
             self._generation += 1
             worker = self._new_worker()
             worker.exec(self._env)
-            self._worker = worker
+            self.worker = worker
             self._record_processes()
             self._set_up_worker()
             self.tell({"t": "worker", "state": "started", "pid": worker.pid}, False)
-        return self._worker
+        return self.worker
 
     def _on_worker_end(self, cause: str) -> None:
-        self.log(f"worker {self._worker.pid} ended: {cause}")
-        self._calls.clear()
-        self.jobs.forget_waiters()
+        self.log(f"worker {self.worker.pid} ended: {cause}")
+        self._asks.forget()
         self._record_processes()
-        self.tell({"t": "worker", "state": "ended", "pid": self._worker.pid, "cause": cause}, False)
+        self.tell({"t": "worker", "state": "ended", "pid": self.worker.pid, "cause": cause}, False)
         self.cells.on_worker_end(cause)
 
     def _on_worker_message(self, kind: str, message: dict) -> None:
@@ -198,35 +194,11 @@ class Keeper:
         elif kind == "out":
             self.cells.on_tagged(message)
         elif kind == "ask":
-            self._on_ask(message)
+            self._asks.ask(self.worker, message)
         elif kind == "ready":
-            self._note = str(message.get("note") or "")
+            self.note = str(message.get("note") or "")
             if isinstance(message.get("env"), dict):
                 self._env = {str(name): str(value) for name, value in message["env"].items()}
-
-    def _on_ask(self, message: dict) -> None:
-        ask, method, args = message.get("ask"), message.get("method"), message.get("args") or {}
-        worker = self._worker
-
-        def answer(value) -> None:
-            if worker.alive:
-                worker.send({"t": "answer", "ask": ask, "ok": True, "value": value})
-        try:
-            if method == "call":
-                call = self._next_call
-                self._next_call += 1
-                self._calls[call] = ask
-                self.tell({"t": "call", "call": call, "method": args["method"], "args": args["args"]})
-            else:
-                self.jobs.ask(method, args, answer)
-        except (LookupError, ValueError, OSError, TypeError, AttributeError) as error:
-            worker.send({"t": "answer", "ask": ask, "ok": False, "error": str(error)})
-
-    def _on_answer(self, message: dict) -> None:
-        ask = self._calls.pop(message.get("call"), None)
-        if ask is not None and self._worker.alive:
-            self._worker.send({"t": "answer", "ask": ask, "ok": bool(message.get("ok")),
-                               "value": message.get("value"), "error": message.get("error")})
 
     # --- attachments ---
 
@@ -284,13 +256,13 @@ class Keeper:
         ack = request.get("ack")
         self.link.peer_has(ack if isinstance(ack, int) else 0)
         self.readers.attach(connection.send, lambda: connection.queued)
-        worker = self._worker
+        worker = self.worker
         connection.send(albedo_frames.HELLO, albedo_json.dumps({
             "protocol": PROTOCOL, "digest": albedo_bundle.DIGEST, "pid": os.getpid(),
             "worker": {"pid": worker.pid, "state": "running" if worker.alive else "ended"},
             "python": sys.version.split()[0], "ack": self.link.received, "next": self.link.next_seq,
             "cells": self.cells.describe(self._unacknowledged_cells), "jobs": self.jobs.rows(),
-            "note": self._note}))
+            "note": self.note}))
         for seq, payload in self.link.unacknowledged():
             connection.send_numbered(seq, payload)
         for credit in request.get("credits") or []:
@@ -343,9 +315,9 @@ class Keeper:
             self._on_credit(albedo_json.loads(payload))
             self.cells.pump()
         elif kind == albedo_frames.PAGE:
-            self._on_page(connection, albedo_json.loads(payload))
+            connection.send(kind, albedo_requests.page(self.cells, albedo_json.loads(payload)))
         elif kind == albedo_frames.QUERY:
-            self._on_query(connection, albedo_json.loads(payload))
+            connection.send(kind, albedo_json.dumps(albedo_requests.query(self, albedo_json.loads(payload))))
 
     def _send_ack_soon(self) -> None:
         self.link.acknowledged = min(self.link.acknowledged, self.link.received - 1)
@@ -369,7 +341,7 @@ class Keeper:
         elif kind == "interrupt":
             self.cells.interrupt(message["cell"], bool(message.get("force")))
         elif kind == "answer":
-            self._on_answer(message)
+            self._asks.answered(self.worker, message)
         elif kind == "end":
             self.loop.after(0, lambda: self.end("the daemon ended it"))
 
@@ -377,37 +349,6 @@ class Keeper:
         cell, start, until = credit["cell"], int(credit["from"]), int(credit["until"])
         albedo_readers.cell_bytes(cell)
         self.readers.grant(cell, start, until, True)
-
-    def _on_page(self, connection, request: dict) -> None:
-        cell, offset = request["cell"], int(request["offset"])
-        limit = max(1, min(int(request["limit"]), MAX_PAGE_BYTES))
-        flags, data = 0, b""
-        log = self.cells.log(cell)
-        if log is None:
-            flags = PAGE_NO_CELL
-        else:
-            try:
-                data = log.read(offset, limit)
-                if self.cells.has_ended(cell) and offset + len(data) >= log.size:
-                    flags = PAGE_END
-            except albedo_output.Gone as gone:
-                flags, data = PAGE_GONE, str(gone).encode()
-        connection.send(albedo_frames.PAGE, PAGE_HEAD.pack(
-            int(request["id"]), albedo_readers.cell_bytes(cell), offset, flags) + data)
-
-    def _on_query(self, connection, request: dict) -> None:
-        answer = {"id": request["id"], "ok": True}
-        op = request.get("op")
-        if op == "stats":
-            answer.update(pid=os.getpid(), worker=self._worker.pid, outbox=self.link.next_seq - 1,
-                          running=list(self.cells.running), jobs=len(self.jobs.running), note=self._note)
-        elif op == "jobs":
-            answer["jobs"] = self.jobs.all_rows()
-        elif op == "stop_job":
-            answer["stopped"] = self.jobs.stop(int(request.get("job", 0)))
-        else:
-            answer = {"id": request["id"], "ok": False, "error": f"there is no query {op}"}
-        connection.send(albedo_frames.QUERY, albedo_json.dumps(answer))
 
     # --- life ---
 
@@ -437,7 +378,7 @@ class Keeper:
         """Ends jobs and worker, removes the run directory, stops the loop."""
         self.log(why)
         self.jobs.kill_all()
-        self._worker.kill(why)
+        self.worker.kill(why)
         if self.attachment is not None:
             self.attachment.finish()
         self.cells.close()
