@@ -56,6 +56,10 @@ struct Parsed {
     InterruptOptions interrupt;
     LogsOptions logs;
     HostOptions host;
+    FolderOptions folder;
+    LinkOptions link;
+    MemoryOptions memory;
+    MoveOptions move;
     CompletionOptions completion;
     std::function<shared::Result<int>()> run;
 };
@@ -149,6 +153,41 @@ void add_hosts(CLI::App& app, Parsed& p) {
         [&p] { return run_login(p.common, p.host.host); });
 }
 
+void add_project(CLI::App& app, Parsed& p) {
+    auto* ls = command(app, p, "ls", "the folders in a folder, here or on a host",
+                       "  albedo ls build-box:~", [&p] { return run_ls(p.common, p.folder); });
+    ls->add_option("folder", p.folder.folder, "a folder here, or HOST:/folder")
+        ->capture_default_str();
+    ls->add_flag("-a,--all", p.folder.all, "hidden ones too");
+
+    command(app, p, "repo", "a folder's repository, languages and first two levels",
+            "  albedo repo build-box:/srv/app", [&p] { return run_repo(p.common, p.folder); })
+        ->add_option("folder", p.folder.folder, "a folder here, or HOST:/folder")
+        ->capture_default_str();
+
+    auto* link =
+        command(app, p, "link", "the workspaces that hold the same project; link another one",
+                "  albedo link                        show them, each asked anew\n"
+                "  albedo link build-box:/srv/app     link it with this folder\n"
+                "  albedo link --remove build-box:/srv/app",
+                [&p] { return run_link(p.common, p.link); });
+    link->add_option("workspace", p.link.other, "a folder here, or HOST:/folder");
+    link->add_option("-C,--folder", p.link.folder, "whose links")->capture_default_str();
+    link->add_flag("--remove", p.link.remove, "take it out again; nothing is deleted");
+
+    auto* memory = command(app, p, "memory", "a workspace's memory, as its cells see it",
+                           "  albedo memory --append 'the gate runs on build-box'",
+                           [&p] { return run_memory(p.common, p.memory); });
+    memory->add_option("folder", p.memory.folder, "a folder here, or HOST:/folder")
+        ->capture_default_str();
+    memory->add_option("--append", p.memory.append, "a line to add");
+
+    auto* cd = command(app, p, "cd", "let a session go on in another folder",
+                       "  albedo cd build-box:/srv/app", [&p] { return run_cd(p.common, p.move); });
+    cd->add_option("folder", p.move.folder, "a folder here, or HOST:/folder")->required();
+    cd->add_option("-s,--session", p.move.session, "a session's id or its start");
+}
+
 void add_completion(CLI::App& app, Parsed& p) {
     auto* completion = command(app, p, "completion", "print a completion script",
                                "  source <(albedo completion bash)\n"
@@ -174,6 +213,7 @@ shared::Result<int> run_command_line(int argc, char** argv, bool& json) {
     add_cells(app, parsed);
     add_daemon(app, parsed);
     add_hosts(app, parsed);
+    add_project(app, parsed);
     add_completion(app, parsed);
     try {
         app.parse(argc, argv);

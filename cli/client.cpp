@@ -5,6 +5,8 @@
 #include <optional>
 #include <thread>
 
+#include "cli/json_fields.h"
+
 namespace cli {
 namespace {
 
@@ -46,11 +48,6 @@ std::optional<ErrorCode> code_of_state(const std::string& state) {
     if (state == "unreachable") return ErrorCode::unreachable;
     if (state == "unsupported") return ErrorCode::unsupported;
     return std::nullopt;
-}
-
-std::string text_at(const Json& object, const char* key) {
-    const auto found = object.find(key);
-    return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
 /// 401: perhaps the port of a dying daemon. 503 `unavailable`: a part of the daemon is just being

@@ -1,15 +1,11 @@
 #include "cli/client.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/json_fields.h"
 #include "cli/terminal.h"
 
 namespace cli {
 namespace {
-
-std::string text_at(const Json& object, const char* key) {
-    const auto found = object.find(key);
-    return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
 
 std::string host_path(const std::string& host) {
     return "/hosts/" + path_segment(host);

@@ -1,17 +1,13 @@
 #include "cli/client.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/json_fields.h"
 #include "cli/process_memory.h"
 #include "cli/terminal.h"
 #include "shared/clock.h"
 
 namespace cli {
 namespace {
-
-std::string text_at(const Json& object, const char* key) {
-    const auto found = object.find(key);
-    return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
 
 std::int64_t number_at(const Json& object, const char* key) {
     const auto found = object.find(key);

@@ -68,6 +68,34 @@ shared::Result<int> run_host(const Common& common, const HostOptions& options);
 /// Signs in to `host` with the user's own ssh in this terminal, then probes it anew.
 shared::Result<int> run_login(const Common& common, const std::string& host);
 
+struct FolderOptions {
+    std::string folder = ".";  // here, or HOST:/folder
+    bool all = false;          // hidden ones too
+};
+/// The folders in a folder.
+shared::Result<int> run_ls(const Common& common, const FolderOptions& options);
+/// The repository that a folder belongs to, its languages and its first two levels.
+shared::Result<int> run_repo(const Common& common, const FolderOptions& options);
+
+struct LinkOptions {
+    std::string other;         // empty: show the links
+    std::string folder = ".";  // whose links
+    bool remove = false;
+};
+shared::Result<int> run_link(const Common& common, const LinkOptions& options);
+
+struct MemoryOptions {
+    std::string folder = ".";
+    std::string append;  // empty: show the memory
+};
+shared::Result<int> run_memory(const Common& common, const MemoryOptions& options);
+
+struct MoveOptions {
+    std::string folder;
+    std::string session;  // an id or its start; empty: this folder's newest
+};
+shared::Result<int> run_cd(const Common& common, const MoveOptions& options);
+
 struct CompletionOptions {
     std::string shell;                      // bash, zsh, fish
     std::vector<std::string> commands;      // of `albedo`

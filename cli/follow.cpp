@@ -7,6 +7,7 @@
 
 #include "cli/exit_codes.h"
 #include "cli/interrupts.h"
+#include "cli/json_fields.h"
 #include "cli/terminal.h"
 
 namespace cli {
@@ -16,11 +17,6 @@ constexpr shared::Milliseconds kReopenPause{100};
 
 std::string cell_path(const Cell& cell) {
     return "/sessions/" + path_segment(cell.session.id) + "/cells/" + path_segment(cell.id);
-}
-
-std::string text_at(const Json& object, const char* key) {
-    const auto found = object.find(key);
-    return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
 /// What keeps a cell from starting: "starting the kernel on gpu: staging"; empty once it runs.
