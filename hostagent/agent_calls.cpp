@@ -101,7 +101,10 @@ void Agent::answer_failure(Caller caller, const Verdict& verdict) {
 asio::awaitable<void> Agent::probe(Caller caller, bool fresh) {
     Answer reply;
     // A bridge that is there has said all that a probe would ask.
-    reply.report = kernels_->up() && !fresh ? host_->report() : co_await host_->probe(fresh);
+    if (kernels_->up() && !fresh)
+        reply.report = host_->report();
+    else
+        reply.report = co_await host_->probe(fresh);
     reply.ok = true;
     answer(caller, std::move(reply));
 }

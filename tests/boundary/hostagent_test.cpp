@@ -254,7 +254,7 @@ TEST_CASE("a host behind ssh: first visit, reattach, end") {
     REQUIRE(kernel.opened());
     CHECK(has_step(*driver, "staging"));
     CHECK(driver->report().home == world.home());
-    CHECK(driver->report().control_path == (folder.path() / "albedo" / "%C").native());
+    CHECK(driver->report().control_path == (folder.path() / "runtime/albedo/%C").native());
     CHECK(fs::path(kernel.run).parent_path() == world.home() / ".albedo-remote/run");
     CHECK(world.count(".part.") == 1);
     CHECK(kernel.value_of("import os; (os.getcwd(), os.environ['HOME'])") ==

@@ -42,7 +42,9 @@ noisy) head -c 1000000 /dev/zero | tr '\0' x; echo; echo "albedo-bridge of anoth
 esac
 [ $# -eq 0 ] && exit 0
 case "$*" in
-*.part.*) [ -e @/slow ] && sleep 1; [ -e @/cut ] && exec head -c 2000 >/dev/null ;;
+*.part.*)
+    [ -e @/slow ] && sleep 1
+    [ -e @/cut ] && { head -c 20000 | env -i HOME=@/remote-home PATH="$path" /bin/sh -c "$*"; exit 255; } ;;
 esac
 exec env -i HOME=@/remote-home PATH="$path" SHELL=@/bin/login-shell /bin/sh -c "$*"
 )";
@@ -58,7 +60,7 @@ exec /bin/sh "$@"
 }  // namespace
 
 FakeSsh::FakeSsh(const fs::path& folder) : folder_(folder) {
-    for (const char* name : {"bin", "old-bin", "remote-home", "user-home"})
+    for (const char* name : {"bin", "old-bin", "remote-home", "user-home", "runtime"})
         fs::create_directories(folder_ / name);
     write_program(folder_ / "bin/ssh", replaced(kSsh, "@", folder_.native()));
     write_program(folder_ / "bin/login-shell", kLoginShell);
@@ -67,7 +69,8 @@ FakeSsh::FakeSsh(const fs::path& folder) : folder_(folder) {
 
 std::vector<std::string> FakeSsh::environment() const {
     return {"PATH=" + (folder_ / "bin").native() + ":/usr/local/bin:/usr/bin:/bin",
-            "HOME=" + (folder_ / "user-home").native(), "XDG_RUNTIME_DIR=" + folder_.native()};
+            "HOME=" + (folder_ / "user-home").native(),
+            "XDG_RUNTIME_DIR=" + (folder_ / "runtime").native()};
 }
 
 std::string FakeSsh::log() const {
