@@ -102,9 +102,9 @@ struct RouteOptions {
 };
 
 struct ServerOptions {
-    std::string token;
+    std::string token{};
     std::size_t max_connections = kMaxConnections;
-    std::function<void()> on_request;  // for counters; from any worker thread
+    std::function<void()> on_request{};  // for counters; from any worker thread
     /// How long to wait for requests; shorter in tests.
     shared::Milliseconds head_deadline = kHeadDeadline, idle_deadline = kIdleDeadline,
                          body_deadline = kBodyDeadline, write_deadline = kWriteDeadline;

@@ -22,9 +22,9 @@ namespace http {
 inline constexpr shared::Milliseconds kKeepAlivePeriod{5'000};
 
 struct Event {
-    std::string id;         // empty: none. Becomes the client's Last-Event-ID
-    std::string name;       // empty: "message"
-    std::string_view data;  // lines end in \n, \r\n or \r, each becomes a `data:` line
+    std::string id{};         // empty: none. Becomes the client's Last-Event-ID
+    std::string name{};       // empty: "message"
+    std::string_view data{};  // lines end in \n, \r\n or \r, each becomes a `data:` line
 };
 
 /// The bytes of one event, with the empty line at its end. Line ends and NUL in id and name are

@@ -78,9 +78,9 @@ class Connection {
 };
 
 struct DatabaseOptions {
-    std::string path;  // of the file; its folder exists
+    std::string path{};  // of the file; its folder exists
     /// Scripts of statements; number i (from 0) brings version i to i + 1. Only ever appended to.
-    std::vector<std::string> migrations;
+    std::vector<std::string> migrations{};
     shared::Milliseconds open_deadline{10'000};  // while another program holds the file
 };
 
