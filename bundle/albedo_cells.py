@@ -19,10 +19,6 @@ import albedo_trace
 import albedo_value
 
 
-def ignore_signal(*_args) -> None:
-    """SIGINT between cells: it came too late for the one it was meant for."""
-
-
 def no_input(prompt: object = "") -> str:
     """Cells have no keyboard."""
     raise EOFError("a cell has no standard input: pass the text in the code")
@@ -34,6 +30,7 @@ class Cells:
         self._streams = streams
         self._sources = albedo_trace.Sources()
         self._sigint: Any = _signal.default_int_handler
+        self._signalled = True  # a SIGINT came while no cell's code ran; before we were there, perhaps
         self._tasks = None
         self._newest = ""
         self._tagged = False
@@ -57,6 +54,7 @@ class Cells:
     def serve(self) -> None:
         """Takes messages until the keeper is gone."""
         channel = self._channel
+        _signal.signal(_signal.SIGINT, self._between)
         while True:
             if self._tasks is not None and not channel.inbox and self._tasks.busy:
                 _signal.signal(_signal.SIGINT, self._tasks.on_sigint)
@@ -65,12 +63,27 @@ class Cells:
                 except KeyboardInterrupt:
                     continue
                 finally:
-                    _signal.signal(_signal.SIGINT, ignore_signal)
+                    _signal.signal(_signal.SIGINT, self._between)
                 if not channel.inbox:
                     continue
             message = channel.wait()
             if message.get("t") == "execute":
                 self._execute(message["cell"], message["code"])
+            elif message.get("t") == "interrupt" and self._tasks is not None:
+                self._tasks.interrupt(message["cell"])
+
+    def _between(self, *_args) -> None:
+        """SIGINT while no cell's code runs: too late for the last one, or early for the next."""
+        self._signalled = True
+
+    def _raise_early(self, cell: str) -> None:
+        """An interrupt that names this cell may have come before its code began."""
+        if self._signalled:
+            self._signalled = False
+            self._channel.fill()
+            if any(message.get("t") == "interrupt" and message.get("cell") == cell
+                   for message in self._channel.inbox):
+                raise KeyboardInterrupt
 
     def tasks(self):
         """The event loop's owner, made when it is needed first."""
@@ -123,6 +136,7 @@ class Cells:
         try:
             try:
                 _signal.signal(_signal.SIGINT, self._sigint)
+                self._raise_early(cell)
                 value = None
                 if compiled.body is not None:
                     exec(compiled.body, self.namespace)
@@ -130,7 +144,7 @@ class Cells:
                     value = eval(compiled.last, self.namespace)
                 text = self._shown(value)
             finally:
-                self._sigint = _signal.signal(_signal.SIGINT, ignore_signal)
+                self._sigint = _signal.signal(_signal.SIGINT, self._between)
         except BaseException as error:
             status, problem = "error", error
         self._finish(cell, status, text, problem)

@@ -120,6 +120,12 @@ class Tasks:
             if message.get("cell") in self._main:
                 self._interrupted.add(message["cell"])
 
+    def interrupt(self, cell: str) -> None:
+        """An interrupt that was read from the messages by somebody else."""
+        if cell in self._main:
+            self._interrupted.add(cell)
+            self._cancel_interrupted()
+
     def on_sigint(self, _number: int, frame) -> None:
         """The SIGINT handler while the loop turns."""
         self._channel.fill()
@@ -151,6 +157,7 @@ class Tasks:
                 coroutine.close()
             except BaseException:
                 pass
+            task.cancel()  # wakes it, so that it finds its code ended and is done
             if task is main:
                 del self._main[cell]
                 self._interrupted.discard(cell)

@@ -49,12 +49,9 @@ def _words(error: BaseException) -> str:
 
 
 def _from_cell_on(trace):
-    """The traceback without our own frames above the cell's first."""
-    walk = trace
-    while walk is not None:
-        if walk.tb_frame.f_code.co_filename.startswith(CELL_PREFIX):
-            return walk
-        walk = walk.tb_next
+    """The traceback without our own frames above the cell's first; None when none is the cell's."""
+    while trace is not None and not trace.tb_frame.f_code.co_filename.startswith(CELL_PREFIX):
+        trace = trace.tb_next
     return trace
 
 

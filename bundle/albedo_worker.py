@@ -88,7 +88,7 @@ def run(socket_fd: int, life: int) -> None:
     code = 0
     pid = os.getpid()
     try:
-        _signal.signal(_signal.SIGINT, albedo_cells.ignore_signal)
+        _signal.signal(_signal.SIGINT, lambda *_args: None)  # until there are cells
         for number in (_signal.SIGPIPE, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGCHLD):
             _signal.signal(number, _signal.SIG_IGN if number == _signal.SIGPIPE else _signal.SIG_DFL)
         end_with_keeper(life)

@@ -204,9 +204,19 @@ class CellTests(unittest.TestCase):
         self.kernel.tell(t="interrupt", cell=cell, force=False)
         self.kernel.wait(cell, 2)
 
+    def test_an_interrupt_before_the_code_began_is_not_lost(self) -> None:
+        for code in ("import time; time.sleep(600)", "import asyncio; await asyncio.sleep(600)"):
+            kernel = Kernel(self.home).start(self.bridge)  # its worker is still importing
+            cell = kernel.execute(code)
+            kernel.tell(t="interrupt", cell=cell, force=False)
+            done = kernel.wait(cell, 1.9)
+            self.assertEqual(done["status"], "interrupted")
+            self.assertEqual(kernel.cell("1+1")["value"], "2")
+
     def test_a_cell_that_ignores_interrupts_can_only_be_forced(self) -> None:
-        cell = self.kernel.execute("import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\ntime.sleep(600)")
-        self.kernel.wait_for("started", cell=cell)
+        cell = self.kernel.execute("import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('deaf')\ntime.sleep(600)")
+        while not self.kernel.output.get(cell):
+            self.kernel.step()
         self.kernel.tell(t="interrupt", cell=cell, force=False)
         for step in (1, 2, 3, 4):
             self.kernel.wait_for("interrupting", cell=cell, step=step)
@@ -248,7 +258,8 @@ class CellTests(unittest.TestCase):
 
     def test_a_backgrounded_await_is_interrupted_by_name(self) -> None:
         kernel = self.kernel
-        slow = kernel.execute("import asyncio; await asyncio.sleep(600)", background_ms=50)
+        kernel.cell("import asyncio; await asyncio.sleep(0)")
+        slow = kernel.execute("print('slow'); await asyncio.sleep(600)", background_ms=50)
         kernel.wait_for("backgrounded", cell=slow)
         other = kernel.execute("await asyncio.sleep(0.5); 'other'")
         kernel.tell(t="interrupt", cell=slow, force=False)
