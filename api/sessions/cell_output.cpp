@@ -38,16 +38,15 @@ std::optional<CellOutput::Piece> CellOutput::read(std::uint64_t offset, std::siz
 }
 
 std::optional<CellOutput::Window> CellOutput::want(std::uint64_t offset) {
-    if (end_ != until_ || offset + kWindowBytes <= end_) return std::nullopt;
-    if (offset > end_) offset = end_;
-    until_ = offset + kWindowBytes;
+    const std::uint64_t target = std::min(offset, end_) + kWindowBytes;
+    if (target < until_ + kWindowBytes / 2) return std::nullopt;
+    until_ = target;
     return Window{end_, until_};
 }
 
 std::optional<CellOutput::Window> CellOutput::resume() {
-    const std::uint64_t target = readers_ > 0 ? end_ + kWindowBytes : kFirstCredit;
-    if (target <= end_) return std::nullopt;
-    until_ = target;
+    if (readers_ == 0) return std::nullopt;
+    until_ = end_ + kWindowBytes;
     return Window{end_, until_};
 }
 

@@ -4,8 +4,8 @@
 //
 // The first kFirstCredit bytes come unasked with the execute frame. After that nothing is pulled
 // unless somebody reads. Held are the newest kHotBytes; a reader that fell behind them asks the
-// kernel for pages. A credit is given only when all that was granted has arrived, so that its
-// `from` is where the kernel stands and moves nothing.
+// kernel for pages. The kernel never sends a byte twice in one attachment, so the `from` of more
+// credit is simply the end of what is here.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +52,7 @@ class CellOutput {
 
     /// Credit belongs to one attachment: none is left.
     void detached() { until_ = end_; }
-    /// The window to ask for with the next attach: what readers wait for, or the first bytes.
+    /// The window to ask for with the next attach, if somebody reads.
     std::optional<Window> resume();
     /// Lets the bytes go; later readers ask the kernel.
     void clear();

@@ -15,8 +15,7 @@ using shared::SessionId;
 using shared::TimePoint;
 
 namespace {
-/// A finished cell's bytes that were granted arrive within this, or they are asked for by pages.
-constexpr shared::Milliseconds kLateBytes{500};
+constexpr shared::Milliseconds kLookAgain{500};  // for an attachment, while there is none
 
 bool same_intent(const store::CellRow& row, SessionId session, const CellRequest& request) {
     return row.session == session && row.code == request.code &&
@@ -46,7 +45,7 @@ Result<CellHandle> Cells::repeat(const SessionPtr& session, std::shared_ptr<Live
                 auto lock = monitor_.lock();
                 live->kept = kept.ok();
                 if (!kept) live->keep_failed = kept.error().message;
-                live->changed.notify_all();
+                live->notify();
             });
     }
     if (!same_intent(live->row, session->row.id, request)) return conflict();
@@ -104,10 +103,11 @@ Result<void> Cells::wait_kept(const CellHandle& cell, TimePoint deadline) {
     return {};
 }
 
-store::CellRow Cells::wait_ended(const CellHandle& cell, TimePoint deadline) {
+store::CellRow Cells::wait_ended(const CellHandle& cell, TimePoint deadline, bool or_background) {
     auto lock = monitor_.lock();
     LiveCell& live = *cell.live;
-    live.changed.wait_until(lock, deadline, [&] { return live.finished() || live.backgrounded; });
+    live.changed.wait_until(
+        lock, deadline, [&] { return live.finished() || (or_background && live.backgrounded); });
     return live.row;
 }
 
@@ -148,6 +148,28 @@ Result<std::vector<store::CellRow>> Cells::recent(SessionId session_id, int limi
 store::CellRow Cells::row(const CellHandle& cell) {
     auto lock = monitor_.lock();
     return cell.live->row;
+}
+
+bool Cells::settled(const CellHandle& cell) {
+    auto lock = monitor_.lock();
+    return cell.live->finished() && (cell.live->kept || !cell.live->keep_failed.empty());
+}
+
+nlohmann::json Cells::describe(const CellHandle& cell) {
+    auto lock = monitor_.lock();
+    nlohmann::json result = cell_json(cell.live->row);
+    result["code"] = cell.live->row.code.value_or("");
+    if (cell.live->finished()) return result;
+    result["output_bytes"] = cell.live->output.end();  // as far as it came here
+    const KernelLink* link = cell.session->link();
+    if (link != nullptr && link->state() != LinkState::attached &&
+        !link->machine().detail().empty())
+        result["blocked"] = link->machine().detail();
+    if (cell.live->backgrounded) result["backgrounded"] = true;
+    if (cell.live->interrupt_step > 0)
+        result["interrupting"] = {{"step", cell.live->interrupt_step},
+                                  {"text", cell.live->interrupt_text}};
+    return result;
 }
 
 Result<void> Cells::interrupt(const CellHandle& cell, bool force) {
@@ -226,7 +248,7 @@ Result<OutputPart> Cells::page(const CellHandle& cell, std::uint64_t offset, std
             if (!link->record().confirmed && live.finished())
                 return Error{ErrorCode::gone, "the kernel is gone, and this output with it", {}};
             if (!link->record().confirmed) return OutputPart{{}, offset, 0, false};
-            live.changed.wait_until(lock, std::min(deadline, Monotonic::now() + kLateBytes));
+            live.changed.wait_until(lock, std::min(deadline, Monotonic::now() + kLookAgain));
         }
         if (Monotonic::now() >= deadline)
             return Error{ErrorCode::unavailable, "the kernel cannot be reached now",
@@ -244,32 +266,36 @@ Result<OutputPart> Cells::read(const CellHandle& cell, std::uint64_t offset, std
 }
 
 Result<OutputPart> Cells::follow(const CellHandle& cell, std::uint64_t offset, std::size_t limit,
-                                 TimePoint deadline) {
+                                 bool late, TimePoint deadline) {
     LiveCell& live = *cell.live;
     {
         auto lock = monitor_.lock();
         const bool current = cell.session->find(live.row.id) == cell.live;
-        while (true) {
-            cell.session->pull(live, offset);
-            if (auto part = held(live, offset, limit)) return std::move(*part);
-            if (!current || offset < live.output.begin()) break;  // by pages
-            const bool ended = live.finished();
-            const auto until = ended ? std::min(deadline, Monotonic::now() + kLateBytes) : deadline;
-            if (live.changed.wait_until(lock, until) == std::cv_status::timeout) {
-                if (Monotonic::now() >= deadline) return OutputPart{{}, offset, 0, false};
-                if (ended) break;
-            }
-        }
+        if (current) cell.session->pull(live, offset);
+        if (auto part = held(live, offset, limit)) return std::move(*part);
+        if (current && offset >= live.output.begin() && !(late && live.finished()))
+            return OutputPart{{}, offset, live.output.end(), false};
     }
     auto part = page(cell, offset, limit, deadline);
     if (part || part.error().code != ErrorCode::gone) return part;
     // Gone: go on with the first bytes that are there.
     auto lock = monitor_.lock();
-    if (offset < live.output.begin()) {
+    if (offset < live.output.begin())
         if (auto next = held(live, live.output.begin(), limit)) return std::move(*next);
-    }
     if (live.finished()) return OutputPart{{}, live.row.output_bytes, live.row.output_bytes, true};
     return part;
+}
+
+Cells::Watch::Watch(Cells& cells, CellHandle cell, std::function<void()> wake)
+    : cells_(cells), cell_(std::move(cell)) {
+    auto lock = cells_.monitor_.lock();
+    id_ = cells_.next_watch_++;
+    cell_.live->watchers[id_] = std::move(wake);
+}
+
+Cells::Watch::~Watch() {
+    auto lock = cells_.monitor_.lock();
+    cell_.live->watchers.erase(id_);
 }
 
 }  // namespace sessions

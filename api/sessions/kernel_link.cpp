@@ -213,13 +213,14 @@ void KernelLink::control(std::uint64_t seq, const std::string& payload) {
         return apply(
             machine_.drop(now, "the kernel sent what is not JSON: " + body.error().message));
     }
+    const FrameNumber number{machine_.received_seq(), seq};
     switch (machine_.received(seq)) {
         case Receipt::replay:
             return;
         case Receipt::gap:
             return apply(machine_.drop(now, "frames of the kernel are missing"));
         case Receipt::fresh:
-            return delegate_.control(seq, *body);
+            return delegate_.control(number, *body);
     }
 }
 
@@ -237,6 +238,9 @@ void KernelLink::write(const KernelLinkMachine::Frame& frame) {
 
 shared::Result<void> KernelLink::push(const json& frame, std::uint64_t call, std::string label) {
     std::string payload = dump(frame);
+    if (payload.size() > shared::kMaxFramePayloadBytes)
+        return shared::Error{shared::ErrorCode::too_large, "more than fits into one frame",
+                             record_.host};
     if (!machine_.has_room(payload.size()))
         return shared::Error{shared::ErrorCode::overloaded, "too much waits for this kernel",
                              record_.host};

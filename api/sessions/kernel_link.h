@@ -29,6 +29,12 @@ struct LinkWorld {
     std::chrono::seconds grace{3600};
 };
 
+/// A received frame's number, and the one it follows.
+struct FrameNumber {
+    std::uint64_t before = 0;
+    std::uint64_t seq = 0;
+};
+
 class KernelLink : public agents::Attachment, public std::enable_shared_from_this<KernelLink> {
   public:
     /// Called with the Monitor held; none may destroy the link.
@@ -40,7 +46,7 @@ class KernelLink : public agents::Attachment, public std::enable_shared_from_thi
         virtual void link_confirmed() = 0;
         virtual void hello(const nlohmann::json& hello) = 0;
         /// A control frame, in order, each once. To be stored; then call stored(seq).
-        virtual void control(std::uint64_t seq, const nlohmann::json& frame) = 0;
+        virtual void control(FrameNumber number, const nlohmann::json& frame) = 0;
         /// Bytes follow `skip` bytes of head in `payload`.
         virtual void output(const std::string& cell_bytes, std::uint64_t offset,
                             std::shared_ptr<const std::string> payload, std::size_t skip) = 0;

@@ -128,6 +128,7 @@ class KernelLinkMachine {
     /// The ack to put into a header now; takes the pending one off the list.
     std::uint64_t take_ack();
     bool ack_due(TimePoint now) const { return ack_at_ && *ack_at_ <= now; }
+    std::uint64_t received_seq() const { return received_; }
     std::uint64_t stored_seq() const { return stored_; }
     std::size_t unacknowledged() const { return outbox_.size(); }
 

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -17,7 +19,7 @@ struct LiveCell {
 
     store::CellRow row;
     CellOutput output;
-    std::condition_variable changed;  // notified at every change of what stands here
+    std::condition_variable changed;  // by notify(), at every change of what stands here
     bool kept = false;                // the row is on disk
     std::string keep_failed;          // or why it is not
     bool maybe_sent = false;          // the kernel may have it: never to be run by another kernel
@@ -25,7 +27,13 @@ struct LiveCell {
     int interrupt_step = 0;  // 1-3: SIGINT was sent so often; 4: it did not react
     std::string interrupt_text;
 
+    std::map<std::uint64_t, std::function<void()>> watchers;  // see Cells::Watch
+
     bool finished() const { return store::finished(row.status); }
+    void notify() {
+        changed.notify_all();
+        for (const auto& [id, wake] : watchers) wake();
+    }
 };
 
 /// The shape of a cell's result, as every route and the model's tool give it.

@@ -175,7 +175,7 @@ void Session::on_channel_lost() {
 }
 
 void Session::link_changed() {
-    for (auto& [id, cell] : cells_) cell->changed.notify_all();
+    for (auto& [id, cell] : cells_) cell->notify();
 }
 
 void Session::link_confirmed() {
@@ -244,7 +244,11 @@ Result<Session::CellPtr> Session::submit(const CellRequest& request) {
             auto lock = world_.link.monitor.lock();
             cell->kept = kept.ok();
             if (!kept) cell->keep_failed = kept.error().message;
-            cell->changed.notify_all();
+            // Who watches waits for the end: this alone is worth no wake-up.
+            if (cell->finished() || !kept)
+                cell->notify();
+            else
+                cell->changed.notify_all();
         });
     if (kernel_kept_) link_->want();
     return cell;
@@ -264,7 +268,7 @@ void Session::finish(LiveCell& cell, CellStatus status, const std::string& name,
     if (!name.empty())
         cell.row.error = dump(json{{"name", name}, {"message", message}, {"traceback", ""}});
     save(cell);
-    cell.changed.notify_all();
+    cell.notify();
 }
 
 Result<void> Session::interrupt(LiveCell& cell, bool force) {
@@ -305,7 +309,7 @@ void Session::output(const std::string& cell_bytes, std::uint64_t offset,
     const CellPtr cell = find(id);
     if (!cell) return;
     cell->output.append(offset, std::move(payload), skip);
-    cell->changed.notify_all();
+    cell->notify();
 }
 
 void Session::pull(LiveCell& cell, std::uint64_t offset) {
@@ -366,21 +370,22 @@ json Session::credits() {
 
 // --- what the kernel says -----------------------------------------------------------------------
 
-void Session::keep(std::uint64_t seq, Effect effect) {
+void Session::keep(FrameNumber number, Effect effect) {
     world_.database.post(
-        [run_id = link_->record().run_id, seq,
+        [run_id = link_->record().run_id, number,
          effect = std::move(effect)](store::Connection& connection) -> Result<void> {
-            if (auto received = store::receive_frame(connection, run_id, seq); !received)
+            if (auto received = store::receive_frame(connection, run_id, number.before, number.seq);
+                !received)
                 return received;
             return effect ? effect(connection) : Result<void>{};
         },
-        [&monitor = world_.link.monitor, seq,
+        [&monitor = world_.link.monitor, number,
          weak = std::weak_ptr(link_)](const Result<void>& kept) {
             auto link = weak.lock();
             if (!link) return;
             auto lock = monitor.lock();
             if (kept)
-                link->stored(seq);
+                link->stored(number.seq);
             else
                 link->store_failed("what the kernel said could not be stored: " +
                                    kept.error().message);
@@ -420,50 +425,50 @@ void Session::hello(const json& hello) {
     if (const auto worker = hello.find("worker"); worker != hello.end()) worker_ = *worker;
     for (auto& [id, cell] : cells_) {
         if (!cell->finished()) cell->maybe_sent = true;
-        cell->changed.notify_all();
+        cell->notify();
     }
 }
 
-void Session::control(std::uint64_t seq, const json& frame) {
+void Session::control(FrameNumber number, const json& frame) {
     const std::string type = text_of(frame, "t");
     const auto id = CellId::parse(text_of(frame, "cell"));
     CellPtr cell = id ? find(*id) : nullptr;
     if (type == "done" && id) {
         if (!cell) cell = adopt(*id);
-        if (!cell) return keep(seq, nullptr);
+        if (!cell) return keep(number, nullptr);
         if (!cell->finished()) take_done(*cell, frame);
-        keep(seq, [saved = cell->row](store::Connection& connection) {
+        keep(number, [saved = cell->row](store::Connection& connection) {
             return store::save_cell(connection, saved);
         });
-        cell->changed.notify_all();
+        cell->notify();
         return evict();
     }
-    if (type == "call") return take_call(seq, frame);
+    if (type == "call") return take_call(number, frame);
     if (type == "started" && cell && !cell->finished()) {
         cell->row.status = CellStatus::running;
         cell->row.started_at = number_of(frame, "at");
-        keep(seq, [saved = cell->row](store::Connection& connection) {
+        keep(number, [saved = cell->row](store::Connection& connection) {
             return store::save_cell(connection, saved);
         });
-        cell->changed.notify_all();
+        cell->notify();
         return;
     }
     if (type == "interrupting" && cell) {
         cell->interrupt_step =
             static_cast<int>(std::clamp<std::int64_t>(number_of(frame, "step"), 0, 4));
         cell->interrupt_text = text_of(frame, "text");
-        cell->changed.notify_all();
+        cell->notify();
     } else if (type == "backgrounded" && cell) {
         cell->backgrounded = true;
         if (!cell->finished()) cell->row.output = text_of(frame, "output");
-        cell->changed.notify_all();
+        cell->notify();
     } else if (type == "worker") {
         worker_ = frame;
         worker_.erase("t");
     } else if (type == "job" && jobs_.size() < kJobsKept) {
         jobs_[text_of(frame, "job")] = frame;
     }
-    keep(seq, nullptr);
+    keep(number, nullptr);
 }
 
 void Session::take_done(LiveCell& cell, const json& frame) {
@@ -482,9 +487,9 @@ void Session::take_done(LiveCell& cell, const json& frame) {
     cell.row.images = images != frame.end() && images->is_array() ? dump(*images) : "";
 }
 
-void Session::take_call(std::uint64_t seq, const json& frame) {
+void Session::take_call(FrameNumber number, const json& frame) {
     const std::int64_t call = number_of(frame, "call");
-    if (call <= 0) return keep(seq, nullptr);
+    if (call <= 0) return keep(number, nullptr);
     store::KernelCallRow made;
     made.run_id = link_->record().run_id;
     made.call = static_cast<std::uint64_t>(call);
@@ -492,12 +497,14 @@ void Session::take_call(std::uint64_t seq, const json& frame) {
     const json args = frame.value("args", json());
     made.args = dump(args);
     world_.database.post(
-        [made, seq](store::Connection& connection) -> Result<void> {
-            if (auto received = store::receive_frame(connection, made.run_id, seq); !received)
+        [made, number](store::Connection& connection) -> Result<void> {
+            if (auto received =
+                    store::receive_frame(connection, made.run_id, number.before, number.seq);
+                !received)
                 return received;
             return store::insert_call(connection, made);
         },
-        [this, made, args, seq, weak = weak_from_this(),
+        [this, made, args, number, weak = weak_from_this(),
          weak_link = std::weak_ptr(link_)](const Result<void>& kept) {
             auto self = weak.lock();
             auto link = weak_link.lock();
@@ -505,7 +512,7 @@ void Session::take_call(std::uint64_t seq, const json& frame) {
             {
                 auto lock = world_.link.monitor.lock();
                 if (!kept) return link->store_failed("a call could not be stored");
-                link->stored(seq);
+                link->stored(number.seq);
             }
             begin_call(made.run_id, made.call, made.method, args);
         });

@@ -97,7 +97,7 @@ class Session : public KernelLink::Delegate, public std::enable_shared_from_this
     void link_changed() override;
     void link_confirmed() override;
     void hello(const nlohmann::json& hello) override;
-    void control(std::uint64_t seq, const nlohmann::json& frame) override;
+    void control(FrameNumber number, const nlohmann::json& frame) override;
     void output(const std::string& cell_bytes, std::uint64_t offset,
                 std::shared_ptr<const std::string> payload, std::size_t skip) override;
     void page(std::string payload) override;
@@ -112,13 +112,13 @@ class Session : public KernelLink::Delegate, public std::enable_shared_from_this
 
   private:
     using Effect = std::function<shared::Result<void>(store::Connection&)>;
-    void keep(std::uint64_t seq, Effect effect);
+    void keep(FrameNumber number, Effect effect);
     void make_kernel();
     void replace_link(KernelRecord record);
     void drop_link();
     nlohmann::json execute_frame(const LiveCell& cell, std::uint64_t credit) const;
     void take_done(LiveCell& cell, const nlohmann::json& frame);
-    void take_call(std::uint64_t seq, const nlohmann::json& frame);
+    void take_call(FrameNumber number, const nlohmann::json& frame);
     void begin_call(const std::string& run_id, std::uint64_t call, const std::string& method,
                     nlohmann::json args);
     CellPtr adopt(shared::CellId id);

@@ -162,6 +162,25 @@ Result<store::SessionRow> Sessions::create(store::SessionRow row, shared::Operat
     return row;
 }
 
+Result<std::optional<store::SessionRow>> Sessions::created(shared::OperationId operation,
+                                                           const std::string& intent,
+                                                           shared::TimePoint deadline) {
+    auto known = world_.database.call<std::optional<store::OperationRow>>(
+        [operation](store::Connection& connection) {
+            return store::find_operation(connection, operation);
+        },
+        deadline);
+    if (!known) return known.error();
+    if (!*known) return std::optional<store::SessionRow>();
+    if ((*known)->kind != "session" || (*known)->intent != intent)
+        return Error{ErrorCode::conflict, "operationId was used for something else", {}};
+    const auto id = SessionId::parse((*known)->result);
+    auto lock = world_.link.monitor.lock();
+    if (id)
+        if (auto session = find(lock, *id)) return std::optional(session->row);
+    return std::optional<store::SessionRow>();
+}
+
 Result<store::SessionRow> Sessions::rename(SessionId id, const std::string& name,
                                            shared::TimePoint deadline) {
     store::SessionRow row;

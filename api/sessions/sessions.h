@@ -38,6 +38,10 @@ class Sessions : public agents::HostListener {
     /// intent: what that one made. Errors: conflict, expired, storage.
     shared::Result<store::SessionRow> create(store::SessionRow row, shared::OperationId operation,
                                              const std::string& intent, shared::TimePoint deadline);
+    /// What a request with this id and intent made before, if it did. Errors: conflict, storage.
+    shared::Result<std::optional<store::SessionRow>> created(shared::OperationId operation,
+                                                             const std::string& intent,
+                                                             shared::TimePoint deadline);
     shared::Result<store::SessionRow> rename(shared::SessionId id, const std::string& name,
                                              shared::TimePoint deadline);
     /// Ends the kernel on its host (later, if that is away) and removes every row but receipts.

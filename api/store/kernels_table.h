@@ -33,9 +33,9 @@ std::string kernels_schema();
 shared::Result<void> insert_kernel(Connection& connection, const KernelRow& row);
 shared::Result<void> confirm_kernel(Connection& connection, const std::string& run_id,
                                     const std::string& run);
-/// In the transaction of the frame's effect. Errors: conflict when the frame before was not kept.
+/// In the transaction of the frame's effect. Errors: conflict when the frame `before` was not kept.
 shared::Result<void> receive_frame(Connection& connection, const std::string& run_id,
-                                   std::uint64_t seq);
+                                   std::uint64_t before, std::uint64_t seq);
 /// The kernel is gone, its open calls with it.
 shared::Result<void> delete_kernel(Connection& connection, const std::string& run_id);
 shared::Result<std::vector<KernelRow>> all_kernels(Connection& connection);

@@ -1,0 +1,174 @@
+// albedo-api: HTTP, the store, sessions and their links to kernels. Started by the supervisor with
+// its control socket at kControlFd; everything else comes with the welcome. Builds all parts and
+// passes them on; the order of their ends is the reverse.
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <exception>
+
+#include "api/agents/hosts.h"
+#include "api/agents/supervisor_link.h"
+#include "api/http/routes_cells.h"
+#include "api/http/routes_daemon.h"
+#include "api/http/routes_hosts.h"
+#include "api/http/routes_sessions.h"
+#include "api/http/server.h"
+#include "api/sessions/cells.h"
+#include "api/sessions/kernel_calls.h"
+#include "api/sessions/sessions.h"
+#include "api/store/database.h"
+#include "api/store/hosts_table.h"
+#include "api/store/operations_table.h"
+#include "api/store/schema.h"
+#include "shared/home.h"
+#include "shared/log.h"
+#include "shared/process_page.h"
+
+namespace {
+
+using namespace std::chrono_literals;
+using shared::Monotonic;
+
+constexpr auto kWelcomeDeadline = 10s;
+constexpr auto kStoreDeadline = 30s;
+constexpr auto kDrain = 2000ms;  // for open requests; what waits longer is asked again elsewhere
+constexpr auto kDrainLook = 20ms;
+constexpr auto kReceipts = 7 * 24h;
+
+std::chrono::seconds kernel_grace() {
+    const char* text = std::getenv("ALBEDO_KERNEL_GRACE_SECONDS");
+    const long seconds = text != nullptr ? std::strtol(text, nullptr, 10) : 0;
+    return std::chrono::seconds(seconds > 0 ? seconds : 3600);
+}
+
+int fail(const std::string& what, const shared::Error& error) {
+    shared::log_error(what.c_str(), {{"why", error.message}});
+    return 1;
+}
+
+/// What the store remembers of hosts goes to their ends; receipts past their time go.
+shared::Result<void> recall(store::Database& database, agents::Hosts& hosts) {
+    using Known = std::vector<std::pair<std::string, shared::HostReport>>;
+    auto known = database.call<Known>(
+        [](store::Connection& connection) -> shared::Result<Known> {
+            const auto before =
+                shared::wall_ms() -
+                std::chrono::duration_cast<std::chrono::milliseconds>(kReceipts).count();
+            if (auto expired = store::expire_operations(connection, before); !expired)
+                return expired.error();
+            return store::all_hosts(connection);
+        },
+        Monotonic::now() + kStoreDeadline);
+    if (!known) return known.error();
+    for (auto& [host, report] : *known) hosts.remember(host, std::move(report));
+    return {};
+}
+
+int run() {
+    agents::Loop loop;
+    agents::SupervisorLink supervisor(loop, shared::UniqueFd(shared::kControlFd));
+    auto welcomed = supervisor.wait_welcome(kWelcomeDeadline);
+    if (!welcomed) return fail("no welcome", welcomed.error());
+    const shared::Welcome& welcome = welcomed->welcome;
+    const shared::HomeLayout home(welcome.home);
+    shared::open_log({home.log_file(), "api", shared::LogLevel::info, false});
+    auto page = shared::ProcessPage::attach(std::move(welcomed->page));
+    if (!page) return fail("no process page", page.error());
+    page->beat();
+
+    auto database = store::Database::open({home.database_file(), store::schema()});
+    if (!database) return fail("the database cannot be used", database.error());
+
+    agents::Monitor monitor;
+    agents::Hosts hosts(monitor, loop, supervisor,
+                        [&](const std::string& host, const shared::HostReport& report) {
+                            (*database)->post(
+                                [host, report](store::Connection& connection) {
+                                    return store::save_host(connection, host, report);
+                                },
+                                [](const shared::Result<void>&) {});
+                        });
+    if (auto recalled = recall(**database, hosts); !recalled)
+        return fail("the store cannot be read", recalled.error());
+
+    sessions::NoKernelCalls calls;
+    sessions::SessionWorld session_world{
+        {monitor, loop, hosts, welcome.owner, welcome.home, kernel_grace()},
+        **database,
+        calls,
+        *page};
+    sessions::Sessions all_sessions(session_world);
+    hosts.set_listener(&all_sessions);
+    if (auto loaded = all_sessions.load(); !loaded)
+        return fail("the sessions cannot be read", loaded.error());
+    sessions::Cells cells(all_sessions);
+
+    const char* user_home = std::getenv("HOME");
+    http::RouteWorld routes{monitor,
+                            hosts,
+                            all_sessions,
+                            cells,
+                            user_home != nullptr ? user_home : "/",
+                            welcome.started_wall_ms,
+                            [&] { supervisor.send(shared::WantShutdown{}); }};
+    http::ServerOptions options;
+    options.token = welcome.token;
+    options.on_request = [&] { page->add(shared::Counter::requests); };
+    http::Server server(std::move(options));
+    http::add_session_routes(server, routes);
+    http::add_cell_routes(server, routes);
+    http::add_host_routes(server, routes);
+    http::add_daemon_routes(server, routes);
+
+    std::function<void()> beat = [&] {
+        page->beat();
+        loop.at(Monotonic::now() + shared::kHeartbeatPeriod, beat);
+    };
+    loop.post(beat);
+    shared::TimePoint drained_by;
+    std::function<void()> drain = [&] {
+        if (server.connections() == 0 || Monotonic::now() >= drained_by) return loop.stop();
+        loop.at(Monotonic::now() + kDrainLook, drain);
+    };
+    supervisor.start({
+        .offer =
+            [&](auto offer, auto descriptors) {
+                page->record("channel to " + offer.host);
+                hosts.take_offer(std::move(offer), std::move(descriptors));
+            },
+        .agent_down = [&](auto down) { hosts.agent_down(down); },
+        .drain =
+            [&] {
+                server.drain();
+                drained_by = Monotonic::now() + kDrain;
+                drain();
+            },
+        .end = [&] { loop.stop(); },
+    });
+    server.start(std::move(welcomed->listener));
+    loop.post([&] {
+        all_sessions.begin();
+        supervisor.send(shared::Ready{});
+    });
+    loop.run();
+
+    all_sessions.detach_all();
+    // What was accepted is on disk already, so a handler that is still busy loses nothing.
+    if (!server.stop()) std::_Exit(0);
+    return 0;
+}
+
+}  // namespace
+
+int main() {
+    ::signal(SIGPIPE, SIG_IGN);
+    try {
+        return run();
+    } catch (const std::exception& fault) {
+        shared::log_error("api ends", {{"why", fault.what()}});
+        return 1;
+    }
+}

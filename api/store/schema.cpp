@@ -1,0 +1,19 @@
+#include "api/store/schema.h"
+
+#include "api/store/cells_table.h"
+#include "api/store/hosts_table.h"
+#include "api/store/kernel_calls_table.h"
+#include "api/store/kernels_table.h"
+#include "api/store/operations_table.h"
+#include "api/store/sessions_table.h"
+
+namespace store {
+
+std::vector<std::string> schema() {
+    return {
+        sessions_schema() + cells_schema() + kernels_schema() + kernel_calls_schema() +
+            hosts_schema() + operations_schema(),
+    };
+}
+
+}  // namespace store
