@@ -76,25 +76,18 @@ class SshTransport final : public Transport {
 
     asio::awaitable<void> worked() override {
         signed_in_stamp_ = config_stamp();
-        if (!expanded_.empty() || asked_expanded_ || path().empty()) co_return;
+        reached_ = true;
+        if (!expanded_.empty() || asked_expanded_) co_return;
         asked_expanded_ = true;
-        if (!config_.control_path.empty()) {
-            expanded_ = config_.control_path;
-            co_return;
-        }
-        const auto outcome = co_await ask(ssh_question(host_, ours_));
-        const SshConfig answer = parse_ssh_config(outcome.answer);
-        if (is_usable_control_path(answer.control_path)) expanded_ = answer.control_path;
+        co_await learn_socket();
     }
 
     asio::awaitable<void> abandon() override {
-        if (config_.control_path.empty() && !expanded_.empty()) co_await end_master(expanded_);
         stuck_until_ = {};
+        co_await end_own_master();
     }
 
-    asio::awaitable<void> stop() override {
-        if (config_.control_path.empty() && !expanded_.empty()) co_await end_master(expanded_);
-    }
+    asio::awaitable<void> stop() override { co_await end_own_master(); }
 
     bool sign_in_changed() override {
         // A master made by a person, or a file of the config or known_hosts that changed.
@@ -112,6 +105,24 @@ class SshTransport final : public Transport {
     Words find_python(const std::string& marker) const override { return login_loader(marker); }
 
   private:
+    /// What %C stands for: needed to ride the connection without making one.
+    asio::awaitable<void> learn_socket() {
+        if (!config_.control_path.empty()) {
+            expanded_ = config_.control_path;
+            co_return;
+        }
+        if (ours_.empty()) co_return;
+        const auto outcome = co_await ask(ssh_question(host_, ours_));
+        const SshConfig answer = parse_ssh_config(outcome.answer);
+        if (is_usable_control_path(answer.control_path)) expanded_ = answer.control_path;
+    }
+
+    asio::awaitable<void> end_own_master() {
+        if (!reached_ || !config_.control_path.empty()) co_return;
+        if (expanded_.empty()) co_await learn_socket();
+        if (!expanded_.empty()) co_await end_master(expanded_);
+    }
+
     std::string path() const { return config_.control_path.empty() ? ours_ : config_.control_path; }
 
     std::string with_note(const std::string& text) const {
@@ -167,6 +178,7 @@ class SshTransport final : public Transport {
     std::string looked_stamp_;
     std::string expanded_;  // the socket's real path, once known
     bool asked_expanded_ = false;
+    bool reached_ = false;  // there may be a master of ours
     bool alone_next_ = false;
     TimePoint stuck_until_{};
     std::string note_;
