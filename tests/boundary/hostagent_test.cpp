@@ -35,10 +35,19 @@ json ping(AgentDriver& driver) {
     return json::parse(driver.ping().json);
 }
 
+/// A zombie is gone: who reaps it is not the agent's matter.
+bool lives(pid_t pid) {
+    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+    std::string text;
+    std::getline(stat, text);
+    const auto name_end = text.rfind(')');
+    return name_end != std::string::npos && text.compare(name_end + 2, 1, "Z") != 0;
+}
+
 bool gone_within(pid_t pid, int milliseconds) {
     for (const auto deadline = shared::Monotonic::now() + std::chrono::milliseconds(milliseconds);
          shared::Monotonic::now() < deadline; ::usleep(2000))
-        if (::kill(pid, 0) != 0) return true;
+        if (!lives(pid)) return true;
     return false;
 }
 
