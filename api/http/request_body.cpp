@@ -43,7 +43,7 @@ class Reader {
             std::size_t size = 0;
             const char* end = line->data() + line->size();
             const auto [stop, failed] = std::from_chars(line->data(), end, size, 16);
-            if (failed != std::errc() || (stop != end && *stop != ';' && *stop != ' '))
+            if (failed != std::errc() || (stop != end && *stop != ';'))
                 return Error{ErrorCode::invalid, "the body holds a broken chunk", {}};
             if (size == 0) return trailers();
             if (auto read = bytes(size); !read) return read;

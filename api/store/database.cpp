@@ -252,9 +252,8 @@ Result<std::unique_ptr<Database>> Database::open(DatabaseOptions options) {
     // The version is looked at before anything that could write, the journal mode included.
     if (auto judged = check_version(connection, options.migrations); !judged)
         return std::move(judged).error();
-    for (const char* setting :
-         {"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "PRAGMA foreign_keys = ON",
-          "PRAGMA wal_autocheckpoint = 0", "PRAGMA journal_size_limit = 8388608"})
+    for (const char* setting : {"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL",
+                                "PRAGMA foreign_keys = ON", "PRAGMA journal_size_limit = 8388608"})
         if (auto set = connection.script(setting); !set) return std::move(set).error();
     if (auto migrated = migrate(connection, options.migrations); !migrated)
         return std::move(migrated).error();

@@ -162,6 +162,7 @@ Result<std::unique_ptr<SqliteConnection>> SqliteConnection::open(const std::stri
 
 SqliteConnection::SqliteConnection(sqlite3* handle) : handle_(handle) {
     if (!handle_) throw std::bad_alloc();
+    // In the place of SQLite's own automatic checkpoints, which would run within commits.
     sqlite3_wal_hook(
         handle_,
         [](void* self, sqlite3*, const char*, int pages) {
