@@ -28,6 +28,14 @@ Result<std::optional<OperationRow>> find_operation(Connection& connection, share
     return found;
 }
 
+Result<void> set_operation_result(Connection& connection, shared::OperationId id,
+                                  const std::string& result) {
+    auto changed =
+        connection.run("UPDATE operations SET result = ? WHERE id = ?", {result, id.text()});
+    if (!changed) return std::move(changed).error();
+    return {};
+}
+
 Result<std::optional<shared::OperationId>> newest_operation_id(Connection& connection) {
     std::optional<shared::OperationId> id;
     auto read = connection.query("SELECT max(id) FROM operations", {}, [&](const Row& row) {
@@ -38,7 +46,10 @@ Result<std::optional<shared::OperationId>> newest_operation_id(Connection& conne
 }
 
 Result<void> expire_operations(Connection& connection, std::int64_t before_ms) {
-    auto gone = connection.run("DELETE FROM operations WHERE created_ms < ?", {before_ms});
+    auto gone = connection.run(
+        "DELETE FROM operations WHERE created_ms < ? AND id NOT IN (SELECT operation FROM inputs)"
+        " AND id NOT IN (SELECT operation FROM turns)",
+        {before_ms});
     if (!gone) return std::move(gone).error();
     return {};
 }

@@ -14,7 +14,7 @@ namespace store {
 
 struct OperationRow {
     shared::OperationId id;
-    std::string kind;    // "session"
+    std::string kind;    // "session", "input"
     std::string intent;  // what was asked, canonical; another one under the same id is a conflict
     std::string result;  // JSON as answered
     std::int64_t created_ms = 0;
@@ -25,8 +25,11 @@ std::string operations_schema();
 shared::Result<bool> insert_operation(Connection& connection, const OperationRow& row);
 shared::Result<std::optional<OperationRow>> find_operation(Connection& connection,
                                                            shared::OperationId id);
-/// Receipts older than `before_ms` go.
+/// What became of it, for later askers.
+shared::Result<void> set_operation_result(Connection& connection, shared::OperationId id,
+                                          const std::string& result);
 shared::Result<std::optional<shared::OperationId>> newest_operation_id(Connection& connection);
+/// Receipts older than `before_ms` go, but for those of inputs that wait and of open turns.
 shared::Result<void> expire_operations(Connection& connection, std::int64_t before_ms);
 
 }  // namespace store

@@ -2,10 +2,12 @@
 
 #include "api/store/cells_table.h"
 #include "api/store/hosts_table.h"
+#include "api/store/inputs_table.h"
 #include "api/store/kernel_calls_table.h"
 #include "api/store/kernels_table.h"
 #include "api/store/operations_table.h"
 #include "api/store/sessions_table.h"
+#include "api/store/transcript_table.h"
 
 namespace store {
 
@@ -13,6 +15,7 @@ std::vector<std::string> schema() {
     return {
         sessions_schema() + cells_schema() + kernels_schema() + kernel_calls_schema() +
             hosts_schema() + operations_schema(),
+        inputs_schema() + transcript_schema(),
     };
 }
 
