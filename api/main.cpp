@@ -34,7 +34,7 @@ using shared::Monotonic;
 
 constexpr auto kWelcomeDeadline = 10s;
 constexpr auto kStoreDeadline = 30s;
-constexpr auto kDrain = 2000ms;  // for open requests; what waits longer is asked again elsewhere
+constexpr auto kDrain = 500ms;  // for open requests; one that waits for a cell then hears its id
 constexpr auto kDrainLook = 20ms;
 constexpr auto kReceipts = 7 * 24h;
 

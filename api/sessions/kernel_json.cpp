@@ -1,5 +1,7 @@
 #include "api/sessions/kernel_json.h"
 
+#include <cmath>
+
 namespace sessions {
 
 using shared::Error;
@@ -44,7 +46,11 @@ std::string text_of(const nlohmann::json& object, const char* name, const std::s
 
 std::int64_t number_of(const nlohmann::json& object, const char* name, std::int64_t otherwise) {
     const auto found = object.find(name);
-    if (found == object.end() || !found->is_number_integer()) return otherwise;
+    if (found == object.end() || !found->is_number()) return otherwise;
+    if (found->is_number_float()) {
+        const double value = found->get<double>();
+        return std::abs(value) < 9e15 ? std::llround(value) : otherwise;
+    }
     if (found->is_number_unsigned() &&
         found->get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX))
         return otherwise;
