@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "api/http/errors.h"
+#include "api/http/routes_sessions.h"
 
 namespace http {
 namespace {
@@ -111,14 +112,15 @@ class Commands {
         if (auto read = fields.finish(); !read) return error_response(read.error());
         auto moved = move_to(*session, workspace);
         if (!moved) return error_response(moved.error());
-        return json_response(world_.show(*moved));
+        return json_response(session_json(*moved));
     }
 
   private:
     Result<store::SessionRow> find(const Request& request) {
-        const auto id = SessionId::parse(request.parameter("id"));
-        auto lock = world_.sessions.world().link.monitor.lock();
-        const auto session = id ? world_.sessions.find(lock, *id) : nullptr;
+        auto id = session_of(request);
+        if (!id) return std::move(id).error();
+        auto lock = world_.routes.monitor.lock();
+        const auto session = world_.routes.sessions.find(lock, *id);
         if (!session) return Error{ErrorCode::not_found, "there is no such session", {}};
         return session->row;
     }
@@ -147,8 +149,8 @@ class Commands {
     void tell_open_sessions(const std::string& workspace, const std::string& text) {
         std::vector<SessionId> open;
         {
-            auto lock = world_.sessions.world().link.monitor.lock();
-            for (const auto& row : world_.sessions.list(lock)) {
+            auto lock = world_.routes.monitor.lock();
+            for (const auto& row : world_.routes.sessions.list(lock)) {
                 if (row.workspace == workspace) open.push_back(row.id);
             }
         }
@@ -160,14 +162,17 @@ class Commands {
         if (!moved) return std::move(moved).error();
         return Json{
             {"result",
-             {{"message", "now in " + moved->workspace}, {"session", world_.show(*moved)}}}};
+             {{"message", "now in " + moved->workspace}, {"session", session_json(*moved)}}}};
     }
 
     Result<store::SessionRow> move_to(const store::SessionRow& session,
                                       const std::string& workspace) {
-        auto place = world_.place(workspace);
+        auto place = resolve_workspace(world_.routes, workspace);
         if (!place) return std::move(place).error();
-        auto moved = world_.sessions.move(session.id, *place, Monotonic::now() + kMoveDeadline);
+        store::SessionRow there = session;
+        set_workspace(there, *place);
+        auto moved =
+            world_.routes.sessions.move(session.id, there, Monotonic::now() + kMoveDeadline);
         if (!moved) return moved;
         world_.note(session.id, "moved from " + session.workspace + " to " + moved->workspace +
                                     "; the kernel that was there is ended");

@@ -14,25 +14,21 @@
 #include <string>
 
 #include "api/http/json_codec.h"
-#include "api/http/server.h"
-#include "api/sessions/sessions.h"
+#include "api/http/route_world.h"
+#include "api/skills/catalogue.h"
 #include "api/workspaces/links.h"
 #include "api/workspaces/projects.h"
 
 namespace http {
 
-/// What the routes need of others; all outlive the server.
+/// What the routes need of turns; all outlive the server.
 struct CommandWorld {
-    sessions::Sessions& sessions;
+    RouteWorld& routes;
     workspaces::Links& links;
     workspaces::Projects& projects;
-    /// Checks and completes a workspace as POST /sessions does. Errors as there.
-    std::function<shared::Result<store::SessionRow>(const std::string& workspace)> place;
-    /// The session as JSON, as GET /sessions/:id answers it.
-    std::function<Json(const store::SessionRow&)> show;
     /// A durable note in a session's transcript.
     std::function<void(shared::SessionId, const std::string& text)> note;
-    /// Submits a skill as a prompt; the receipt.
+    /// Submits a skill as a prompt; its receipt.
     std::function<shared::Result<Json>(shared::SessionId, const skills::Skill& skill,
                                        const std::string& arguments)>
         submit_skill;
