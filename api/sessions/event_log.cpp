@@ -35,14 +35,14 @@ void EventLog::publish(std::string json, std::int64_t row) {
             listener->overflowed = true;
             listener->queue.clear();
         }
-        listener->changed.notify_one();
+        listener->notify();
     }
 }
 
 void EventLog::close() {
     std::lock_guard lock(mutex_);
     closed_ = true;
-    for (const auto& listener : listeners_) listener->changed.notify_one();
+    for (const auto& listener : listeners_) listener->notify();
 }
 
 EventLog::Subscription EventLog::subscribe(const std::string& generation,
@@ -71,6 +71,11 @@ EventLog::Subscription::~Subscription() {
     if (!listener_) return;
     std::lock_guard lock(log_->mutex_);
     log_->listeners_.remove(listener_);
+}
+
+void EventLog::Subscription::set_wake(std::function<void()> wake) {
+    std::lock_guard lock(log_->mutex_);
+    listener_->wake = std::move(wake);
 }
 
 void EventLog::Subscription::skip_rows_through(std::int64_t row) {

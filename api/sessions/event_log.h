@@ -11,6 +11,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -40,7 +41,12 @@ class EventLog {
         std::size_t bytes = 0;
         std::int64_t skipped_through = 0;
         bool overflowed = false;
+        std::function<void()> wake;
         std::condition_variable changed;
+        void notify() {
+            changed.notify_one();
+            if (wake) wake();
+        }
     };
 
   public:
@@ -69,6 +75,11 @@ class EventLog {
         bool is_reset() const { return is_reset_; }
         std::uint64_t start() const { return start_; }  // the cursor it stands at
         void skip_rows_through(std::int64_t row);
+        /// Called at every change from now on, by whoever publishes; it must not wait. For a
+        /// listener that also waits for something else: take() then instead of wait_until().
+        void set_wake(std::function<void()> wake);
+        /// What there is to send; perhaps nothing.
+        Batch take() { return wait_until({}); }
         /// Waits until there is something to send, or until then.
         Batch wait_until(shared::TimePoint when);
 

@@ -121,6 +121,7 @@ void Session::begin() {
 void Session::gone(const std::string& detail) {
     shared::log_info("kernel gone", {{"session", row.id.text()}, {"why", detail}});
     const std::string run_id = link_->record().run_id;
+    if (link_->record().confirmed && on_kernel_gone) on_kernel_gone(detail);
     world_.database.post(
         [run_id](store::Connection& connection) {
             return store::delete_kernel(connection, run_id);
@@ -204,7 +205,7 @@ Session::CellPtr Session::find(CellId id) const {
     return found == cells_.end() ? nullptr : found->second;
 }
 
-bool Session::busy() const {
+bool Session::has_open_cell() const {
     return std::any_of(cells_.begin(), cells_.end(),
                        [](const auto& cell) { return !cell.second->finished(); });
 }
@@ -226,7 +227,7 @@ Result<Session::CellPtr> Session::submit(const CellRequest& request) {
     if (auto pushed = link_->push(execute_frame(*cell, kFirstCredit), 0, request.id.text());
         !pushed)
         return pushed.error();
-    cell->maybe_sent = link_->state() == LinkState::attached;
+    cell->maybe_sent = request.maybe_sent || link_->state() == LinkState::attached;
     cells_[request.id] = cell;
     row.used_ms = made.created_ms;
     world_.page.add(shared::Counter::cells);

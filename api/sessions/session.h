@@ -37,6 +37,7 @@ struct CellRequest {
     std::string code;
     std::int64_t timeout_ms = 0;
     std::int64_t background_ms = 0;
+    bool maybe_sent = false;  // an earlier api may have sent it: only for the kernel of then
 };
 
 /// A page of output asked of the kernel; on the stack of the thread that waits.
@@ -75,7 +76,9 @@ class Session : public KernelLink::Delegate, public std::enable_shared_from_this
     shared::Result<CellPtr> submit(const CellRequest& request);
     CellPtr find(shared::CellId id) const;
     const std::map<shared::CellId, CellPtr>& cells() const { return cells_; }
-    bool busy() const;
+    /// A cell is not finished.
+    bool has_open_cell() const;
+    bool busy() const { return turn_open || has_open_cell(); }
     /// Errors: overloaded. Nothing happens to a cell that has ended.
     shared::Result<void> interrupt(LiveCell& cell, bool force);
     /// Somebody reads this cell at `offset`: gives the kernel credit if that is due.
@@ -109,6 +112,10 @@ class Session : public KernelLink::Delegate, public std::enable_shared_from_this
 
     /// Called when a finished cell leaves `cells()`; for whoever must know all ids.
     std::function<void(shared::CellId)> on_evicted;
+    /// Called when a kernel that was attached once is proved gone.
+    std::function<void(const std::string& detail)> on_kernel_gone;
+    /// A prompt waits or a turn is under way; kept by Turns.
+    bool turn_open = false;
 
   private:
     using Effect = std::function<shared::Result<void>(store::Connection&)>;

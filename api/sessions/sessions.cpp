@@ -35,6 +35,9 @@ SessionPtr Sessions::add(store::SessionRow row) {
         live_.erase(cell);
         known_until_ = std::max(known_until_, cell);
     };
+    session->on_kernel_gone = [this, id](const std::string& detail) {
+        if (hooks_.kernel_gone) hooks_.kernel_gone(id, detail);
+    };
     sessions_[id] = session;
     return session;
 }
@@ -214,6 +217,7 @@ Result<void> Sessions::remove(SessionId id, shared::TimePoint deadline) {
         session = find(lock, id);
         if (!session) return no_session();
         sessions_.erase(id);
+        if (hooks_.removed) hooks_.removed(id);
         for (const auto& [cell, live] : session->cells()) {
             live_.erase(cell);
             known_until_ = std::max(known_until_, cell);
@@ -349,6 +353,7 @@ void Sessions::host_reported(agents::HostEnd& host, shared::HostState was) {
         if (session->row.host != host.name()) continue;
         if (better) session->on_host_news();
     }
+    if (was != host.report().state && hooks_.host_changed) hooks_.host_changed(host.name());
     if (!better) return;
     for (auto& [run_id, ending] : endings_)
         if (ending.row.host == host.name()) try_ending(run_id);

@@ -62,6 +62,14 @@ class Sessions : public agents::HostListener {
 
     SessionWorld& world() { return world_; }
 
+    /// What turns have to hear; called with the Monitor held.
+    struct Hooks {
+        std::function<void(shared::SessionId)> removed;
+        std::function<void(shared::SessionId, const std::string& detail)> kernel_gone;
+        std::function<void(const std::string& host)> host_changed;
+    };
+    void set_hooks(Hooks hooks) { hooks_ = std::move(hooks); }
+
     // agents::HostListener
     void channel_up(agents::HostEnd& host) override;
     void channel_down(agents::HostEnd& host) override;
@@ -77,6 +85,7 @@ class Sessions : public agents::HostListener {
         bool asked = false;
     };
     SessionWorld& world_;
+    Hooks hooks_;
     std::map<shared::SessionId, SessionPtr> sessions_;
     std::map<std::string, Ending> endings_;
     std::map<shared::CellId, shared::SessionId> live_;

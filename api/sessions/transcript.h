@@ -75,6 +75,8 @@ class Transcript {
 
     const std::vector<TranscriptRow>& rows() const { return rows_; }
     const TranscriptRow& append(RowContent content, std::int64_t at_ms);
+    /// A row that has its number already, higher than all before.
+    void add(TranscriptRow row) { rows_.push_back(std::move(row)); }
     /// Calls without a result, in order.
     std::vector<const TranscriptRow*> open_calls() const;
 

@@ -1,0 +1,82 @@
+#include "api/sessions/turn_workers.h"
+
+#include <algorithm>
+#include <system_error>
+
+#include "shared/log.h"
+
+namespace sessions {
+
+TurnWorkers::~TurnWorkers() {
+    close();
+}
+
+void TurnWorkers::run(std::function<void()> job) {
+    std::lock_guard lock(mutex_);
+    if (closing_) return;
+    jobs_.push_back(std::move(job));
+    for (const auto id : ended_) {
+        const auto thread = std::find_if(threads_.begin(), threads_.end(),
+                                         [id](const auto& each) { return each.get_id() == id; });
+        thread->join();  // it has let the lock go and only returns
+        threads_.erase(thread);
+    }
+    ended_.clear();
+    if (idle_ >= jobs_.size() || threads_.size() >= kMaxWorkers) {
+        changed_.notify_one();
+        return;
+    }
+    try {
+        threads_.emplace_back([this] { work(); });
+    } catch (const std::system_error& fault) {
+        // Those that run will come to it; without any, the next job tries again.
+        shared::log_warning("no thread for a turn", {{"why", fault.what()}});
+    }
+}
+
+void TurnWorkers::work() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+        ++idle_;
+        const bool woken =
+            changed_.wait_for(lock, kIdleWorker, [this] { return closing_ || !jobs_.empty(); });
+        --idle_;
+        if (closing_) return;
+        if (!woken) {
+            ended_.push_back(std::this_thread::get_id());
+            return;
+        }
+        auto job = std::move(jobs_.front());
+        jobs_.pop_front();
+        lock.unlock();
+        job();
+        job = nullptr;  // what it holds must not be let go under the lock
+        lock.lock();
+    }
+}
+
+bool TurnWorkers::pause(shared::Milliseconds time) {
+    std::unique_lock lock(mutex_);
+    return !closed_.wait_for(lock, time, [this] { return closing_; });
+}
+
+bool TurnWorkers::closing() const {
+    std::lock_guard lock(mutex_);
+    return closing_;
+}
+
+void TurnWorkers::close() {
+    std::vector<std::thread> threads;
+    std::deque<std::function<void()>> dropped;
+    {
+        std::lock_guard lock(mutex_);
+        closing_ = true;
+        threads.swap(threads_);
+        dropped.swap(jobs_);
+        changed_.notify_all();
+        closed_.notify_all();
+    }
+    for (auto& thread : threads) thread.join();
+}
+
+}  // namespace sessions
