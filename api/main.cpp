@@ -13,16 +13,20 @@
 #include "api/agents/supervisor_link.h"
 #include "api/http/routes_cells.h"
 #include "api/http/routes_daemon.h"
+#include "api/http/routes_fs.h"
 #include "api/http/routes_hosts.h"
+#include "api/http/routes_memory.h"
 #include "api/http/routes_sessions.h"
 #include "api/http/server.h"
+#include "api/memory/memory_calls.h"
 #include "api/sessions/cells.h"
-#include "api/sessions/kernel_calls.h"
 #include "api/sessions/sessions.h"
 #include "api/store/database.h"
 #include "api/store/hosts_table.h"
 #include "api/store/operations_table.h"
 #include "api/store/schema.h"
+#include "api/workspaces/folders.h"
+#include "api/workspaces/links.h"
 #include "shared/home.h"
 #include "shared/log.h"
 #include "shared/process_page.h"
@@ -94,11 +98,13 @@ int run() {
     if (auto recalled = recall(**database, hosts); !recalled)
         return fail("the store cannot be read", recalled.error());
 
-    sessions::NoKernelCalls calls;
+    workspaces::Folders folders(hosts);
+    workspaces::Links links(**database, folders);
+    memory::MemoryCalls memory(**database, links, memory::MemoryFiles(home.memories_folder()));
     sessions::SessionWorld session_world{
         {monitor, loop, hosts, welcome.owner, welcome.home, kernel_grace()},
         **database,
-        calls,
+        memory,
         *page};
     sessions::Sessions all_sessions(session_world);
     hosts.set_listener(&all_sessions);
@@ -122,6 +128,8 @@ int run() {
     http::add_cell_routes(server, routes);
     http::add_host_routes(server, routes);
     http::add_daemon_routes(server, routes);
+    http::add_fs_routes(server, folders);
+    http::add_memory_routes(server, memory, links);
 
     std::function<void()> beat = [&] {
         page->beat();
@@ -155,6 +163,7 @@ int run() {
     });
     loop.run();
 
+    memory.stop();
     all_sessions.detach_all();
     // What was accepted is on disk already, so a handler that is still busy loses nothing.
     if (!server.stop()) std::_Exit(0);

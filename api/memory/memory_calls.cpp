@@ -57,13 +57,13 @@ MemoryCalls::MemoryCalls(store::Database& database, workspaces::Links& links, Me
         [](const Result<void>&) {});
 }
 
-MemoryCalls::~MemoryCalls() {
+void MemoryCalls::stop() {
     {
         const std::lock_guard lock(mutex_);
         closing_ = true;
     }
     changed_.notify_all();
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
 }
 
 void MemoryCalls::begin(KernelCall call, Answer answer) {

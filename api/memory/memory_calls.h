@@ -27,8 +27,11 @@ namespace memory {
 class MemoryCalls : public sessions::KernelCalls {
   public:
     MemoryCalls(store::Database& database, workspaces::Links& links, MemoryFiles files);
-    /// Finishes the call under way; those that wait are told again after a restart.
-    ~MemoryCalls() override;
+    ~MemoryCalls() override { stop(); }
+
+    /// Finishes the call under way; those that wait are told again after a restart. To be called
+    /// while those who wait for answers are still there.
+    void stop();
 
     void begin(sessions::KernelCall call, Answer answer) override;
 

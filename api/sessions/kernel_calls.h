@@ -32,12 +32,4 @@ class KernelCalls {
     virtual void begin(KernelCall call, Answer answer) = 0;
 };
 
-/// Knows no method.
-class NoKernelCalls : public KernelCalls {
-  public:
-    void begin(KernelCall call, Answer answer) override {
-        answer(shared::Error{shared::ErrorCode::unsupported, "unknown method: " + call.method, {}});
-    }
-};
-
 }  // namespace sessions
