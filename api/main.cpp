@@ -5,7 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <exception>
 
@@ -50,6 +50,8 @@ std::chrono::seconds kernel_grace() {
 
 int fail(const std::string& what, const shared::Error& error) {
     shared::log_error(what.c_str(), {{"why", error.message}});
+    // The supervisor tells these last words to whoever started the daemon.
+    std::fprintf(stderr, "%s: %s\n", what.c_str(), error.message.c_str());
     return 1;
 }
 
