@@ -49,7 +49,7 @@ std::chrono::seconds kernel_grace() {
 }
 
 int fail(const std::string& what, const shared::Error& error) {
-    shared::log_error(what.c_str(), {{"why", error.message}});
+    shared::log_error("api cannot start", {{"what", what}, {"why", error.message}});
     // The supervisor tells these last words to whoever started the daemon.
     std::fprintf(stderr, "%s: %s\n", what.c_str(), error.message.c_str());
     return 1;
@@ -86,7 +86,7 @@ int run() {
     page->beat();
 
     auto database = store::Database::open({home.database_file(), store::schema()});
-    if (!database) return fail("the database cannot be used", database.error());
+    if (!database) return fail(home.database_file().string() + " cannot be used", database.error());
 
     agents::Monitor monitor;
     agents::Hosts hosts(monitor, loop, supervisor,

@@ -74,7 +74,7 @@ std::optional<CellStatus> cell_status(const std::string& text) {
 }
 
 std::string cells_schema() {
-    return "CREATE TABLE cells (position INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL "
+    return "CREATE TABLE cells (position INTEGER PRIMARY KEY, id TEXT NOT NULL "
            "UNIQUE,"
            " session TEXT NOT NULL, code TEXT, timeout_ms INTEGER NOT NULL,"
            " background_ms INTEGER NOT NULL, status TEXT NOT NULL, interrupt INTEGER NOT NULL,"
