@@ -4,7 +4,6 @@
 #include <cereal/types/string.hpp>
 #include <cereal/types/variant.hpp>
 #include <cereal/types/vector.hpp>
-#include <cstring>
 
 #include "shared/control_messages.h"
 #include "shared/messages.h"
@@ -30,7 +29,7 @@ class MessageInput : public cereal::InputArchive<MessageInput, cereal::AllowEmpt
     explicit MessageInput(std::string_view bytes) : InputArchive(this), rest_(bytes) {}
     void read(void* bytes, std::size_t size) {
         if (size > rest_.size()) throw cereal::Exception("it is cut short");
-        std::memcpy(bytes, rest_.data(), size);
+        rest_.copy(static_cast<char*>(bytes), size);
         rest_.remove_prefix(size);
     }
     /// Every element takes at least a byte, so no honest size is over what remains.

@@ -76,7 +76,7 @@ TEST_CASE("a peer that scribbles over the mapping costs the channel and nothing 
     int broken = 0;
     for (int round = 0; round < kRounds; ++round) {
         ChannelPair pair = create_channel();
-        const pid_t hostile = ::fork();
+        const pid_t hostile = channel_test::fork_side();
         REQUIRE(hostile >= 0);
         if (hostile == 0) {
             const Mapping mapping(pair.agent.memory.get());
@@ -124,7 +124,7 @@ TEST_CASE("after an error the channel stays unusable") {
 TEST_CASE("a peer that writes empty fragments for ever does not hold the reader") {
     ChannelPair pair = create_channel();
     const Mapping mapping(pair.agent.memory.get());
-    const pid_t hostile = ::fork();
+    const pid_t hostile = channel_test::fork_side();
     REQUIRE(hostile >= 0);
     if (hostile == 0) {
         // Zero is the head of an empty fragment that is not the last: all the ring says so, and

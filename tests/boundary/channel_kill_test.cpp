@@ -52,7 +52,7 @@ Verdict drain(ChannelEnd& end) {
 }
 
 pid_t start(ChannelDescriptors& own, ChannelDescriptors& other, ChannelSide side, int other_pidfd) {
-    const pid_t pid = ::fork();
+    const pid_t pid = channel_test::fork_side();
     if (pid != 0) return pid;
     other = {};
     ChannelEnd end = attach(std::move(own), side);

@@ -3,6 +3,9 @@
 #pragma once
 
 #include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <cstring>
@@ -33,6 +36,16 @@ inline shared::ChannelEnd attach(shared::ChannelDescriptors descriptors, shared:
     auto end = shared::ChannelEnd::attach(std::move(descriptors), side);
     if (!end) throw std::runtime_error(end.error().message);
     return std::move(*end);
+}
+
+/// A forked side that ends with the test program, however that one ends.
+inline pid_t fork_side() {
+    const pid_t parent = ::getpid();
+    const pid_t pid = ::fork();
+    if (pid != 0) return pid;
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(127);
+    return 0;
 }
 
 /// Sleeps until the other side wakes us. False: nothing came for kHangMs, or until `other` ended.

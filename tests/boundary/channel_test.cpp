@@ -193,7 +193,7 @@ TEST_CASE("two threads, both ways at once") {
 
 TEST_CASE("two processes, both ways at once") {
     ChannelPair pair = create_channel();
-    const pid_t pid = ::fork();
+    const pid_t pid = channel_test::fork_side();
     REQUIRE(pid >= 0);
     if (pid == 0) {
         ChannelEnd agent = attach(std::move(pair.agent), ChannelSide::agent);
