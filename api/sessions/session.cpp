@@ -423,6 +423,9 @@ void Session::hello(const json& hello) {
                 cell->row.status = CellStatus::running;
         }
     }
+    jobs_.clear();
+    if (const auto jobs = hello.find("jobs"); jobs != hello.end() && jobs->is_array())
+        for (const auto& job : *jobs) take_job(job);
     if (const auto worker = hello.find("worker"); worker != hello.end()) worker_ = *worker;
     for (auto& [id, cell] : cells_) {
         if (!cell->finished()) cell->maybe_sent = true;
@@ -466,10 +469,20 @@ void Session::control(FrameNumber number, const json& frame) {
     } else if (type == "worker") {
         worker_ = frame;
         worker_.erase("t");
-    } else if (type == "job" && jobs_.size() < kJobsKept) {
-        jobs_[text_of(frame, "job")] = frame;
+    } else if (type == "job") {
+        take_job(frame);
     }
     keep(number, nullptr);
+}
+
+void Session::take_job(const json& job) {
+    if (!job.is_object()) return;
+    const auto number = number_of(job, "job");
+    const auto ended = job.find("exit_code");
+    if (text_of(job, "state") == "ended" || (ended != job.end() && !ended->is_null()))
+        jobs_.erase(number);
+    else if (jobs_.size() < kJobsKept)
+        jobs_[number] = job;
 }
 
 void Session::take_done(LiveCell& cell, const json& frame) {

@@ -61,7 +61,8 @@ class Session : public KernelLink::Delegate, public std::enable_shared_from_this
     const std::string& start_failure() const { return start_failure_; }
     const KernelLink* link() const { return link_.get(); }
     const nlohmann::json& worker() const { return worker_; }
-    const std::map<std::string, nlohmann::json>& jobs() const { return jobs_; }
+    /// Those that run, as the kernel describes them.
+    const std::map<std::int64_t, nlohmann::json>& jobs() const { return jobs_; }
 
     // Recovery, before the loop runs: the kernel on record, then unfinished cells and calls in
     // order.
@@ -129,6 +130,7 @@ class Session : public KernelLink::Delegate, public std::enable_shared_from_this
     void begin_call(const std::string& run_id, std::uint64_t call, const std::string& method,
                     nlohmann::json args);
     CellPtr adopt(shared::CellId id);
+    void take_job(const nlohmann::json& job);
     void save(const LiveCell& cell);
     void finish(LiveCell& cell, store::CellStatus status, const std::string& name = {},
                 const std::string& message = {});
@@ -142,7 +144,7 @@ class Session : public KernelLink::Delegate, public std::enable_shared_from_this
     std::uint64_t next_page_ = 1;
     std::string start_failure_;
     nlohmann::json worker_;
-    std::map<std::string, nlohmann::json> jobs_;
+    std::map<std::int64_t, nlohmann::json> jobs_;
 };
 
 }  // namespace sessions

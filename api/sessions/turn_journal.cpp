@@ -165,7 +165,16 @@ Result<std::optional<OperationState>> operation_state(Connection& connection,
                                                       OperationId operation) {
     auto row = store::find_operation(connection, operation);
     if (!row) return std::move(row).error();
-    if (!*row) return std::optional<OperationState>();
+    if (!*row) {
+        // A cell's row is its receipt.
+        auto cell = store::find_cell(connection, shared::CellId{operation.uuid});
+        if (!cell) return std::move(cell).error();
+        if (!*cell) return std::optional<OperationState>();
+        return std::optional(
+            OperationState{"committed", "cell",
+                           providers::dump_json({{"session", (*cell)->session.text()},
+                                                 {"status", store::to_string((*cell)->status)}})});
+    }
     if ((*row)->kind != kKind)
         return std::optional(OperationState{"committed", (*row)->kind,
                                             providers::dump_json({{"id", (*row)->result}})});

@@ -8,13 +8,13 @@
 namespace sessions {
 
 TurnWorkers::~TurnWorkers() {
-    close();
+    close(shared::TimePoint::max());
 }
 
 void TurnWorkers::run(std::function<void()> job) {
     std::lock_guard lock(mutex_);
-    if (closing_) return;
     jobs_.push_back(std::move(job));
+    if (closing_) return;  // letting go of what it holds is not for this thread
     for (const auto id : ended_) {
         const auto thread = std::find_if(threads_.begin(), threads_.end(),
                                          [id](const auto& each) { return each.get_id() == id; });
@@ -28,6 +28,7 @@ void TurnWorkers::run(std::function<void()> job) {
     }
     try {
         threads_.emplace_back([this] { work(); });
+        ++alive_;
     } catch (const std::system_error& fault) {
         // Those that run will come to it; without any, the next job tries again.
         shared::log_warning("no thread for a turn", {{"why", fault.what()}});
@@ -41,11 +42,7 @@ void TurnWorkers::work() {
         const bool woken =
             changed_.wait_for(lock, kIdleWorker, [this] { return closing_ || !jobs_.empty(); });
         --idle_;
-        if (closing_) return;
-        if (!woken) {
-            ended_.push_back(std::this_thread::get_id());
-            return;
-        }
+        if (closing_ || !woken) break;
         auto job = std::move(jobs_.front());
         jobs_.pop_front();
         lock.unlock();
@@ -53,6 +50,9 @@ void TurnWorkers::work() {
         job = nullptr;  // what it holds must not be let go under the lock
         lock.lock();
     }
+    ended_.push_back(std::this_thread::get_id());
+    --alive_;
+    closed_.notify_all();
 }
 
 bool TurnWorkers::pause(shared::Milliseconds time) {
@@ -65,18 +65,21 @@ bool TurnWorkers::closing() const {
     return closing_;
 }
 
-void TurnWorkers::close() {
-    std::vector<std::thread> threads;
-    std::deque<std::function<void()>> dropped;
-    {
-        std::lock_guard lock(mutex_);
-        closing_ = true;
-        threads.swap(threads_);
-        dropped.swap(jobs_);
-        changed_.notify_all();
-        closed_.notify_all();
-    }
-    for (auto& thread : threads) thread.join();
+bool TurnWorkers::close(shared::TimePoint deadline) {
+    std::unique_lock lock(mutex_);
+    closing_ = true;
+    changed_.notify_all();
+    closed_.notify_all();
+    const auto all_ended = [this] { return alive_ == 0; };
+    if (deadline == shared::TimePoint::max())
+        closed_.wait(lock, all_ended);
+    else if (!closed_.wait_until(lock, deadline, all_ended))
+        return false;
+    lock.unlock();  // the last ones let it go and return
+    for (auto& thread : threads_) thread.join();
+    threads_.clear();
+    ended_.clear();
+    return true;
 }
 
 }  // namespace sessions

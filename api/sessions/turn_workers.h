@@ -20,18 +20,19 @@ inline constexpr shared::Milliseconds kIdleWorker{10'000};
 class TurnWorkers {
   public:
     TurnWorkers() = default;
-    /// close().
+    /// Waits for jobs under way, unless close() failed.
     ~TurnWorkers();
     TurnWorkers(const TurnWorkers&) = delete;
     TurnWorkers& operator=(const TurnWorkers&) = delete;
 
-    /// Never blocks. `job` must not throw. Dropped after close().
+    /// Never blocks. `job` must not throw. After close() it is kept, but not run.
     void run(std::function<void()> job);
     /// For a job: waits that long; false at once when close() was called.
     bool pause(shared::Milliseconds time);
     bool closing() const;
-    /// Drops what waits and joins the threads; jobs under way see closing().
-    void close();
+    /// Runs nothing more; jobs under way see closing(). False: some were still busy at the
+    /// deadline, their threads live on, and the process should end by _exit.
+    bool close(shared::TimePoint deadline);
 
   private:
     void work();
@@ -43,6 +44,7 @@ class TurnWorkers {
     std::vector<std::thread> threads_;
     std::vector<std::thread::id> ended_;  // to be joined by the next run()
     std::size_t idle_ = 0;
+    std::size_t alive_ = 0;
     bool closing_ = false;
 };
 

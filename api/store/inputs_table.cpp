@@ -87,9 +87,10 @@ Result<void> insert_turn(Connection& connection, const TurnRow& row) {
                                    row.interrupted ? 1 : 0, row.started_ms}));
 }
 
-Result<void> mark_interrupted(Connection& connection, SessionId session) {
+Result<void> mark_interrupted(Connection& connection, SessionId session, OperationId operation) {
     return nothing(
-        connection.run("UPDATE turns SET interrupted = 1 WHERE session = ?", {session.text()}));
+        connection.run("UPDATE turns SET interrupted = 1 WHERE session = ? AND operation = ?",
+                       {session.text(), operation.text()}));
 }
 
 Result<void> delete_turn(Connection& connection, SessionId session) {

@@ -50,7 +50,8 @@ shared::Result<bool> delete_input(Connection& connection, shared::OperationId op
 shared::Result<std::vector<InputRow>> all_inputs(Connection& connection);
 
 shared::Result<void> insert_turn(Connection& connection, const TurnRow& row);
-shared::Result<void> mark_interrupted(Connection& connection, shared::SessionId session);
+shared::Result<void> mark_interrupted(Connection& connection, shared::SessionId session,
+                                      shared::OperationId operation);
 shared::Result<void> delete_turn(Connection& connection, shared::SessionId session);
 shared::Result<std::vector<TurnRow>> all_turns(Connection& connection);
 
