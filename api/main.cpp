@@ -12,21 +12,25 @@
 #include "api/agents/hosts.h"
 #include "api/agents/supervisor_link.h"
 #include "api/http/routes_cells.h"
+#include "api/http/routes_commands.h"
 #include "api/http/routes_daemon.h"
 #include "api/http/routes_fs.h"
 #include "api/http/routes_hosts.h"
 #include "api/http/routes_memory.h"
 #include "api/http/routes_sessions.h"
 #include "api/http/server.h"
+#include "api/http/turn_routes.h"
 #include "api/memory/memory_calls.h"
 #include "api/sessions/cells.h"
 #include "api/sessions/sessions.h"
+#include "api/sessions/turns.h"
 #include "api/store/database.h"
 #include "api/store/hosts_table.h"
 #include "api/store/operations_table.h"
 #include "api/store/schema.h"
 #include "api/workspaces/folders.h"
 #include "api/workspaces/links.h"
+#include "api/workspaces/projects.h"
 #include "shared/home.h"
 #include "shared/log.h"
 #include "shared/process_page.h"
@@ -41,11 +45,13 @@ constexpr auto kStoreDeadline = 30s;
 constexpr auto kDrain = 500ms;  // for open requests; one that waits for a cell then hears its id
 constexpr auto kDrainLook = 20ms;
 constexpr auto kReceipts = 7 * 24h;
+constexpr auto kTurnsEnd = 2000ms;  // a request or a question to a host that is under way
 
-std::chrono::seconds kernel_grace() {
-    const char* text = std::getenv("ALBEDO_KERNEL_GRACE_SECONDS");
+/// Seconds that a variable of the environment says, if it says more than 0.
+std::chrono::seconds seconds_of(const char* name, std::chrono::seconds otherwise) {
+    const char* text = std::getenv(name);
     const long seconds = text != nullptr ? std::strtol(text, nullptr, 10) : 0;
-    return std::chrono::seconds(seconds > 0 ? seconds : 3600);
+    return seconds > 0 ? std::chrono::seconds(seconds) : otherwise;
 }
 
 int fail(const std::string& what, const shared::Error& error) {
@@ -71,6 +77,47 @@ shared::Result<void> recall(store::Database& database, agents::Hosts& hosts) {
     if (!known) return known.error();
     for (auto& [host, report] : *known) hosts.remember(host, std::move(report));
     return {};
+}
+
+sessions::ProjectContext project_context(workspaces::Projects& projects,
+                                         memory::MemoryCalls& memory,
+                                         const std::string& workspace) {
+    auto opening = projects.open(workspace, true);
+    sessions::ProjectContext context;
+    context.instructions = std::move(opening.instructions);
+    context.gone_links = std::move(opening.gone_links);
+    context.notes = std::move(opening.notes);
+    for (const auto& skill : opening.skills.skills)
+        context.skills.push_back({skill.name, skill.description, skill.path});
+    if (auto text = memory.read(workspace)) context.memory = std::move(*text);
+    return context;
+}
+
+std::optional<skills::Skill> skill_of(workspaces::Projects& projects, const std::string& workspace,
+                                      const std::string& name) {
+    for (auto& skill : skills::catalogue_of(projects.read(workspace).files).skills)
+        if (skill.name == name) return std::move(skill);
+    return std::nullopt;
+}
+
+http::CommandWorld command_world(http::RouteWorld& routes, http::TurnRoutes& turns,
+                                 workspaces::Links& links, workspaces::Projects& projects) {
+    return {
+        .routes = routes,
+        .links = links,
+        .projects = projects,
+        .note =
+            [&turns](shared::SessionId session, const std::string& text) {
+                if (auto kept = turns.turns.note(session, text); !kept)
+                    shared::log_warning("a note could not be stored",
+                                        {{"why", kept.error().message}});
+            },
+        .submit_skill =
+            [&turns](shared::SessionId session, const skills::Skill& skill,
+                     const std::string& arguments) {
+                return http::submit_skill(turns, session, skill, arguments);
+            },
+    };
 }
 
 int run() {
@@ -103,16 +150,34 @@ int run() {
     workspaces::Folders folders(hosts);
     workspaces::Links links(**database, folders);
     memory::MemoryCalls memory(**database, links, memory::MemoryFiles(home.memories_folder()));
-    sessions::SessionWorld session_world{
-        {monitor, loop, hosts, welcome.owner, welcome.home, kernel_grace()},
-        **database,
-        memory,
-        *page};
+    sessions::SessionWorld session_world{{monitor, loop, hosts, welcome.owner, welcome.home,
+                                          seconds_of("ALBEDO_KERNEL_GRACE_SECONDS", 3600s)},
+                                         **database,
+                                         memory,
+                                         *page};
     sessions::Sessions all_sessions(session_world);
     hosts.set_listener(&all_sessions);
     if (auto loaded = all_sessions.load(); !loaded)
         return fail("the sessions cannot be read", loaded.error());
     sessions::Cells cells(all_sessions);
+
+    workspaces::Projects projects(**database, folders, links);
+    providers::ConfigFile config(home.config_file());
+    shared::HideVariables keys;
+    if (auto read = config.read()) keys.names = read->key_variables;
+    supervisor.send(keys);
+    sessions::TurnWorkers workers;
+    sessions::TurnWorld turn_world{
+        all_sessions,
+        cells,
+        workers,
+        [&](const std::string& workspace) { return project_context(projects, memory, workspace); },
+        config,
+        providers::process_environment(),
+        seconds_of("ALBEDO_CELL_BACKGROUND_SECONDS", 60s)};
+    sessions::Turns turns(turn_world);
+    if (auto loaded = turns.load(); !loaded)
+        return fail("the turns cannot be read", loaded.error());
 
     const char* user_home = std::getenv("HOME");
     http::RouteWorld routes{monitor,
@@ -132,6 +197,12 @@ int run() {
     http::add_daemon_routes(server, routes);
     http::add_fs_routes(server, folders);
     http::add_memory_routes(server, memory, links);
+    http::TurnRoutes turn_routes{turns, hosts, home.config_file(),
+                                 [&](const std::string& workspace, const std::string& name) {
+                                     return skill_of(projects, workspace, name);
+                                 }};
+    http::add_turn_routes(server, turn_routes);
+    http::add_command_routes(server, command_world(routes, turn_routes, links, projects));
 
     std::function<void()> beat = [&] {
         page->beat();
@@ -161,10 +232,12 @@ int run() {
     server.start(std::move(welcomed->listener));
     loop.post([&] {
         all_sessions.begin();
+        turns.begin();
         supervisor.send(shared::Ready{});
     });
     loop.run();
 
+    if (!turns.stop(Monotonic::now() + kTurnsEnd)) std::_Exit(0);
     memory.stop();
     all_sessions.detach_all();
     // What was accepted is on disk already, so a handler that is still busy loses nothing.

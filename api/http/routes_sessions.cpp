@@ -89,18 +89,6 @@ Response delete_session(RouteWorld& world, const Request& request) {
     return removed ? json_response({{"deleted", id->text()}}) : error_response(removed.error());
 }
 
-Response session_status(RouteWorld& world, const Request& request) {
-    auto id = session_of(request);
-    if (!id) return error_response(id.error());
-    auto lock = world.monitor.lock();
-    const auto session = world.sessions.find(lock, *id);
-    if (!session) return error_response(no_session());
-    const bool running = session->busy();
-    return json_response(
-        {{"running", running},
-         {"phase", running ? "cell" : "idle"},
-         {"kernel", kernel_json(*session, world.hosts.find(lock, session->row.host))}});
-}
 }  // namespace
 
 Result<shared::SessionId> session_of(const Request& request) {
@@ -180,7 +168,6 @@ void add_session_routes(Server& server, RouteWorld& world) {
     server.route("GET", "/sessions/:id", bind(get_session));
     server.route("PATCH", "/sessions/:id", bind(rename_session));
     server.route("DELETE", "/sessions/:id", bind(delete_session));
-    server.route("GET", "/sessions/:id/status", bind(session_status));
 }
 
 }  // namespace http

@@ -104,6 +104,7 @@ Result<void> Turns::load() {
 
 void Turns::begin() {
     auto lock = monitor_.lock();
+    begun_ = true;
     for (const auto& row : std::exchange(open_turns_, {})) {
         const auto conversation = conversation_of(lock, row.session);
         if (!conversation || conversation->turn) continue;
@@ -174,7 +175,7 @@ void Turns::run(const Sessions::Lock& lock, const ConversationPtr& conversation,
 }
 
 void Turns::start_next(const Sessions::Lock& lock, const ConversationPtr& conversation) {
-    if (stopping_ || conversation->turn) return;
+    if (!begun_ || stopping_ || conversation->turn) return;
     if (conversation->waiting.empty()) return set_open(lock, *conversation);
     run(lock, conversation, {.input = conversation->waiting.begin()->second});
 }

@@ -109,6 +109,7 @@ class Turns {
     const std::string generation_;  // of the streams: one daemon's life
     std::map<shared::SessionId, ConversationPtr> conversations_;
     std::vector<store::TurnRow> open_turns_;  // from load() to begin()
+    bool begun_ = false;
     bool stopping_ = false;
 };
 
