@@ -76,6 +76,8 @@ TEST_CASE("a peer that scribbles over the mapping costs the channel and nothing 
     int broken = 0;
     for (int round = 0; round < kRounds; ++round) {
         ChannelPair pair = create_channel();
+        ChannelEnd api =
+            attach(std::move(pair.api), ChannelSide::api);  // what comes later is hostile
         const pid_t hostile = channel_test::fork_side();
         REQUIRE(hostile >= 0);
         if (hostile == 0) {
@@ -83,7 +85,6 @@ TEST_CASE("a peer that scribbles over the mapping costs the channel and nothing 
             ChannelEnd own = attach(std::move(pair.agent), ChannelSide::agent);
             scribble(mapping, own, seed + static_cast<unsigned>(round));
         }
-        ChannelEnd api = attach(std::move(pair.api), ChannelSide::api);
         const TimePoint end = Monotonic::now() + kRound;
         bool lives = true;
         while (lives && Monotonic::now() < end) {
@@ -124,6 +125,7 @@ TEST_CASE("after an error the channel stays unusable") {
 TEST_CASE("a peer that writes empty fragments for ever does not hold the reader") {
     ChannelPair pair = create_channel();
     const Mapping mapping(pair.agent.memory.get());
+    ChannelEnd api = attach(std::move(pair.api), ChannelSide::api);
     const pid_t hostile = channel_test::fork_side();
     REQUIRE(hostile >= 0);
     if (hostile == 0) {
@@ -138,7 +140,6 @@ TEST_CASE("a peer that writes empty fragments for ever does not hold the reader"
             }
         }
     }
-    ChannelEnd api = attach(std::move(pair.api), ChannelSide::api);
     const TimePoint end = Monotonic::now() + Milliseconds(5'000);
     bool lives = true;
     while (lives && Monotonic::now() < end) lives = api.receive().ok();
