@@ -17,6 +17,7 @@ constexpr const char* kAbout =
     "  albedo exec '1+1'                       run Python in this folder's kernel\n"
     "  albedo exec build-box:/srv/app 'x = 1'  the same on another machine\n"
     "  albedo exec - < script.py               code from standard input\n"
+    "  albedo prompt 'run the tests'           ask the model, which works in that kernel\n"
     "  albedo hosts                            the hosts it knows\n"
     "\n"
     "Every command starts the daemon when none runs. Its home is $ALBEDO_HOME, else ~/.albedo.\n"
@@ -52,6 +53,8 @@ struct Parsed {
     Common common;
     NewOptions make;
     ExecOptions exec;
+    PromptOptions prompt;
+    HistoryOptions history;
     AttachOptions attach;
     InterruptOptions interrupt;
     LogsOptions logs;
@@ -115,6 +118,43 @@ void add_cells(CLI::App& app, Parsed& p) {
     interrupt->add_option("target", p.interrupt.target, "a session or a cell")->required();
     interrupt->add_flag("--force", p.interrupt.force,
                         "end the Python process when the cell does not react: variables are lost");
+}
+
+void add_turns(CLI::App& app, Parsed& p) {
+    auto* prompt = command(app, p, "prompt", "ask the model, which works in a session's kernel",
+                           "  albedo prompt 'what is in this folder?'\n"
+                           "  albedo prompt build-box:/srv/app 'run the tests'\n"
+                           "  albedo prompt - < task.md\n"
+                           "Ctrl-C interrupts the turn; a second one leaves it running.",
+                           [&p] { return run_prompt(p.common, p.prompt); });
+    prompt
+        ->add_option("text", p.prompt.words,
+                     "the folder (here, or HOST:/folder) may stand before the text;\n"
+                     "text - is read from standard input")
+        ->required()
+        ->expected(1, 2)
+        ->option_text("[FOLDER] TEXT");
+    prompt->add_option("-s,--session", p.prompt.session,
+                       "a session's id or its start, instead of a folder");
+
+    const auto look = [&](const char* name, const char* about, auto run) {
+        auto* added =
+            command(app, p, name, about, "", [&p, run] { return run(p.common, p.history); });
+        added->add_option("target", p.history.target, "a folder, or a session's id or its start")
+            ->capture_default_str();
+        added->add_option("-n,--rows", p.history.rows, "how many rows of the transcript")
+            ->capture_default_str()
+            ->check(CLI::Range(1, 1000));
+    };
+    look("history", "the transcript of a session", run_history);
+    look("watch", "follow what happens in a session", run_watch);
+
+    command(app, p, "models", "the models of config.json; * marks the active one", "",
+            [&p] { return run_models(p.common); });
+    auto* config = app.add_subcommand("config", "config.json, which says what models there are");
+    config->require_subcommand(1);
+    command(*config, p, "check", "whether it can be used, and what is wrong; sends nothing", "",
+            [&p] { return run_config_check(p.common); });
 }
 
 void add_daemon(CLI::App& app, Parsed& p) {
@@ -211,6 +251,7 @@ shared::Result<int> run_command_line(int argc, char** argv, bool& json) {
     app.set_version_flag("--version", "albedo " ALBEDO_VERSION);
     app.require_subcommand(0, 1);
     add_cells(app, parsed);
+    add_turns(app, parsed);
     add_daemon(app, parsed);
     add_hosts(app, parsed);
     add_project(app, parsed);
@@ -219,6 +260,9 @@ shared::Result<int> run_command_line(int argc, char** argv, bool& json) {
         app.parse(argc, argv);
         if (parsed.exec.words.size() > 1 && !parsed.exec.session.empty()) {
             throw CLI::ValidationError("exec", "takes FOLDER or --session, not both");
+        }
+        if (parsed.prompt.words.size() > 1 && !parsed.prompt.session.empty()) {
+            throw CLI::ValidationError("prompt", "takes FOLDER or --session, not both");
         }
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? kOk : kUsage;

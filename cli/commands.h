@@ -35,6 +35,26 @@ struct ExecOptions {
 };
 shared::Result<int> run_exec(const Common& common, const ExecOptions& options);
 
+struct PromptOptions {
+    std::vector<std::string> words;  // [FOLDER] TEXT, or TEXT alone with `session`
+    std::string session;             // an id or its start
+};
+/// Prompts the session's model and shows its turn.
+shared::Result<int> run_prompt(const Common& common, const PromptOptions& options);
+
+struct HistoryOptions {
+    std::string target = ".";  // a folder, or a session's id or its start
+    int rows = 50;
+};
+shared::Result<int> run_history(const Common& common, const HistoryOptions& options);
+/// Shows what happens in a session until interrupted.
+shared::Result<int> run_watch(const Common& common, const HistoryOptions& options);
+
+/// The models of config.json, the active one marked.
+shared::Result<int> run_models(const Common& common);
+/// Whether config.json can be used; fails with what is wrong. Sends nothing to any provider.
+shared::Result<int> run_config_check(const Common& common);
+
 struct AttachOptions {
     std::string target;  // a session or a cell
 };

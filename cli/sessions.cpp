@@ -89,6 +89,20 @@ shared::Result<Session> session_for(Client& client, const std::string& workspace
     return create_session(client, *place);
 }
 
+shared::Result<Session> session_of_target(Client& client, const std::string& target) {
+    const bool is_folder = target.find_first_of("/:") != std::string::npos ||
+                           target.starts_with('.') || target.starts_with('~');
+    if (!is_folder) return session_by_id(client, target);
+    auto place = resolved(client, workspace_of(target, std::filesystem::current_path().string()));
+    if (!place) return place.error();
+    auto listed = list_sessions(client);
+    if (!listed) return listed.error();
+    for (const auto& row : *listed)
+        if (row.value("workspace", std::string()) == *place) return session_in(row);
+    return Error{ErrorCode::not_found,
+                 "there is no session in " + *place + " yet; see: albedo sessions", ""};
+}
+
 shared::Result<Session> create_session(Client& client, const std::string& workspace) {
     const Progress progress([&] { return "making a session on " + host_of(workspace); });
     auto made = client.post("/sessions", {{"operationId", shared::OperationId::make().text()},

@@ -26,6 +26,10 @@ shared::Result<Json> list_sessions(Client& client);
 /// The session with this id, or the only one whose id starts so. Errors: not_found, conflict.
 shared::Result<Session> session_by_id(Client& client, const std::string& id);
 
+/// What a person names to look at: a folder's newest session, or a session's id or its start.
+/// Makes none. Errors: not_found.
+shared::Result<Session> session_of_target(Client& client, const std::string& target);
+
 /// The newest session of this workspace, or a new one.
 shared::Result<Session> session_for(Client& client, const std::string& workspace);
 
