@@ -68,7 +68,7 @@ def main() -> None:
             if values is mine:
                 note = ratio(mine, samples["framed pipe, local"], "the framed pipe", 5)
                 if jupyter:
-                    note += "; " + ratio(mine, samples["ipykernel, local (reply and idle)"], "ipykernel", 0.2)
+                    note += "; " + ratio(mine, samples["ipykernel, local (reply and idle)"], "ipykernel", 0.15)
             row(GROUP, name, scaled(values, 1e6), "us", note)
         for rival in rivals:
             rival.close()
