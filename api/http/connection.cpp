@@ -169,7 +169,7 @@ Response Connection::handle(const Route& route, const Request& request) const {
     }
 }
 
-bool Connection::serve_one(const RequestHead& head) {
+bool Connection::serve_one(RequestHead& head) {
     if (context_.options.on_request) context_.options.on_request();
     Router::Match match;
     BodyFraming framing;
@@ -211,7 +211,7 @@ bool Connection::serve_one(const RequestHead& head) {
         request.path = head.path;
         request.parameters = std::move(match.parameters);
         request.queries = std::move(*queries);
-        request.headers = head.headers;
+        request.headers = std::move(head.headers);  // a stream keeps them for long
         request.client = &socket_;
         return handle(*match.route, request);
     });

@@ -46,7 +46,7 @@ class Connection {
   private:
     enum class Read { head, nothing, refused };
     Read read_head(shared::TimePoint first_byte_by, RequestHead& head);
-    bool serve_one(const RequestHead& head);
+    bool serve_one(RequestHead& head);
     bool refuse(const RequestHead& head, const Response& response);
     std::optional<Response> judge(const RequestHead& head, Router::Match& match,
                                   BodyFraming& framing) const;
