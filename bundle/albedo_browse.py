@@ -315,7 +315,6 @@ def shown(text: str) -> str:
 
 def named(name: str) -> dict:
     """`{"name"}`, and `raw` where the name shown is not the name's own bytes."""
-    visible = shown(name)
-    if visible == name:
+    if name.isascii() or (visible := shown(name)) == name:
         return {"name": name}
     return {"name": visible, "raw": quote_from_bytes(os.fsencode(name))}

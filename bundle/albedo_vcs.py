@@ -45,10 +45,11 @@ def find(folder: str) -> Repository | None:
 
 
 def kind_of(folder: str) -> str | None:
-    """`"jj"`, `"git"` or None, for the folder alone."""
-    if os.path.isdir(os.path.join(folder, ".jj")):
+    """`"jj"`, `"git"` or None, for the folder alone. Asked for each of up to 2,000 folders, so by
+    the one call that raises nothing where there is nothing."""
+    if os.access(folder + "/.jj", os.F_OK):
         return "jj"
-    return "git" if os.path.lexists(os.path.join(folder, ".git")) else None
+    return "git" if os.access(folder + "/.git", os.F_OK) else None
 
 
 def examine(repository: Repository) -> None:
