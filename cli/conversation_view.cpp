@@ -42,7 +42,7 @@ void ConversationView::write(const std::string& words) {
 }
 
 void ConversationView::line(const std::string& words) {
-    write((line_open_ ? "\n" : "") + words + "\n");
+    write((line_open_ ? "\n" : "") + words + (words.ends_with('\n') ? "" : "\n"));
 }
 
 bool ConversationView::show(const Json& event) {

@@ -21,7 +21,8 @@ Result<std::int64_t> number(Connection& connection, std::string_view sql, const 
 }  // namespace
 
 std::string inputs_schema() {
-    return "CREATE TABLE inputs (seq INTEGER PRIMARY KEY, operation TEXT NOT NULL UNIQUE,"
+    return "CREATE TABLE inputs (seq INTEGER PRIMARY KEY AUTOINCREMENT, operation TEXT NOT NULL "
+           "UNIQUE,"
            " session TEXT NOT NULL REFERENCES sessions(id) ON DELETE CASCADE, text TEXT NOT NULL,"
            " client_id TEXT NOT NULL, submission_id TEXT NOT NULL, source TEXT NOT NULL,"
            " created_ms INTEGER NOT NULL);"

@@ -14,7 +14,7 @@
 namespace store {
 
 struct InputRow {
-    std::int64_t seq = 0;  // orders the inputs of all sessions; given by insert_input()
+    std::int64_t seq = 0;  // orders all inputs, never used twice; given by insert_input()
     shared::OperationId operation;
     shared::SessionId session;
     std::string text;           // skills resolved: what the model will read
