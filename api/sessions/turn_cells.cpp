@@ -85,12 +85,12 @@ void Turn::act(const turn::RunCell& action) {
     cell_moved();
 }
 
-void Turn::act(const turn::InterruptCell& action) {
+void Turn::act(const turn::InterruptCell&) {
     if (!cell_) return;
     // At the outbox's bound it is not told; the cell's own deadline still holds.
     (void)world_.cells.interrupt(*cell_, false);
     world_.sessions.world().link.loop.at(
-        Monotonic::now() + kInterruptHeard, [weak = weak_from_this(), row = action.call.row] {
+        Monotonic::now() + kInterruptHeard, [weak = weak_from_this()] {
             const auto self = weak.lock();
             if (!self) return;
             auto lock = self->monitor_.lock();

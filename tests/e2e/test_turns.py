@@ -249,6 +249,47 @@ class Crashes(TurnTest):
         self.assertEqual(self.events()[1]["text"], "the answer")
 
 
+class Sessions(TurnTest):
+    def test_a_session_that_is_deleted_in_the_middle_of_a_turn_costs_nobody_else_anything(self) -> None:
+        other = self.daemon.session()
+        self.model.script([cells("open('begun', 'w')\nimport time\ntime.sleep(60)"), {"text": "ok"}])
+        operation = self.prompt()
+        waiting = self.prompt()
+        wait_until(lambda: (self.daemon.workspace / "begun").exists(), 20, "the cell")
+        with self.assertRaises(HttpError) as caught:
+            self.daemon.post(f"/sessions/{self.session}/workspace", {"workspace": str(self.daemon.home)})
+        self.assertEqual(caught.exception.status, 409)
+        api = self.daemon.processes("albedo-api")
+        self.daemon.request("DELETE", f"/sessions/{self.session}")
+        self.model.script([cells("1"), {"text": "ok"}])
+        self.prompt(session=other)
+        self.idle(other)
+        self.assertEqual([r["value"] for r in self.results(other)], ["1"])
+        self.assertEqual(self.daemon.get(f"/operations/{operation}")["deliveryStatus"], "committed")
+        self.assertEqual(self.daemon.get(f"/operations/{waiting}")["deliveryStatus"], "cancelled")
+        self.assertEqual(self.daemon.processes("albedo-api"), api)
+
+    def test_a_skills_text_is_taken_at_admission_and_a_link_is_told(self) -> None:
+        skill = self.daemon.workspace / ".agents/skills/count/SKILL.md"
+        skill.parent.mkdir(parents=True)
+        skill.write_text("---\nname: count\ndescription: counts things\n---\nCount to three.\n")
+        body = {"operationId": uuid7(), "type": "skill", "name": "count", "arguments": "slowly"}
+        first = self.daemon.post(f"/sessions/{self.session}/events", body)
+        self.idle()
+        said = self.model.requests[-1]["body"]["input"][-1]["content"][0]["text"]
+        self.assertIn("Count to three.", said)
+        self.assertIn("slowly", said)
+        skill.unlink()
+        self.assertEqual(self.daemon.post(f"/sessions/{self.session}/events", body), first)
+        self.daemon.post(f"/sessions/{self.session}/commands", {
+            "name": "/link", "args": {"action": "add", "details": str(self.daemon.user_home)}})
+        self.assertEqual(self.events()[-1]["type"], "note")
+        for told in (1, 0):
+            self.prompt()
+            self.idle()
+            self.assertEqual(notes_of(self.model.requests[-1]).count("linked with"), told)
+
+
 class Streams(TurnTest):
     def batches(self, last: str = "", until: str = "turn_completed") -> list[tuple[dict, str]]:
         seen = []
