@@ -88,8 +88,13 @@ int print_result(const Json& result, bool line_open) {
     if (status == "ok") return kOk;
     if (const auto error = result.find("error"); error != result.end() && error->is_object()) {
         std::string words = text_at(*error, "traceback");
-        if (words.empty()) words = text_at(*error, "name") + ": " + text_at(*error, "message");
-        std::fprintf(stderr, "%s%s", words.c_str(), words.ends_with('\n') ? "" : "\n");
+        if (!words.empty() && !words.ends_with('\n')) words += '\n';
+        // A deadline or a lost worker is not in the traceback, which shows where the cell was.
+        const std::string name = text_at(*error, "name");
+        if (words.empty() || words.find(name) == std::string::npos) {
+            words += name + ": " + text_at(*error, "message") + "\n";
+        }
+        std::fputs(words.c_str(), stderr);
     } else if (status == "lost") {
         std::fputs("albedo: the kernel is gone, and the cell with it; what it did is not known\n",
                    stderr);

@@ -218,6 +218,8 @@ class Follow(unittest.TestCase):
             ({"status": "error", "value": None, "error": raised}, 1, "", "Traceback\nKeyError: 'k'\n"),
             ({"status": "error", "error": {"name": "WorkerEnded", "message": "exit 3"}}, 1, "", "WorkerEnded: exit 3\n"),
             ({"status": "interrupted", "error": None}, 130, "", ""),
+            ({"status": "interrupted", "error": {"name": "TimeoutError", "message": "too long", "traceback": "at line 1"}},
+             130, "", "at line 1\nTimeoutError: too long\n"),
             ({"status": "lost"}, 1, "", "albedo: the kernel is gone, and the cell with it; what it did is not known\n"),
         )
         for result, code, out, err in rows:
