@@ -6,6 +6,7 @@ import concurrent.futures
 import json
 import os
 import signal
+import socket
 import sys
 import time
 import unittest
@@ -321,6 +322,27 @@ class Streams(TurnTest):
         anew = self.batches(last_id)[0][0]
         self.assertEqual([e["type"] for e in anew["events"]],
                          ["reset"] + ["user", "text", "turn_completed"] * 2)
+
+    def test_a_reader_that_does_not_read_is_cut_and_costs_nobody_anything(self) -> None:
+        slow = socket.socket()
+        self.addCleanup(slow.close)
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        slow.connect(("127.0.0.1", self.daemon.port))
+        slow.sendall(f"GET /sessions/{self.session}/stream HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
+                     f"Authorization: Bearer {self.daemon.token}\r\n\r\n".encode())
+        self.assertIn(b"200", slow.recv(64))
+        long = "x" * 900_000
+        for _ in range(8):
+            self.prompt(long)
+            self.idle()
+        self.assertEqual(len([e for e in self.events() if e["type"] == "user"]), 8)
+        slow.settimeout(30)
+        rest = b""
+        while piece := slow.recv(1 << 16):
+            rest += piece
+        self.assertIn(b"event: overflow", rest[-400:])
+        self.assertEqual(self.events()[-2]["text"], "ok")
+        self.assert_fair()
 
     def test_history_pages_backwards_without_gap_or_repeat(self) -> None:
         for _ in range(3):
