@@ -1,6 +1,6 @@
 // The daemon's HTTP server on an inherited loopback listener: routes, access, limits, streams.
-// It knows nothing of sessions, hosts or SQL. cpp-httplib (inside the .cpp) parses requests and
-// writes responses; accepting, waiting, limits, access and routing are ours:
+// It knows nothing of sessions, hosts or SQL. cpp-httplib (in response_writer.cpp) turns responses
+// into bytes; accepting, waiting, reading, limits, access and routing are ours:
 //  - one accept thread, one worker thread per open connection, kMaxConnections of them; a client
 //    beyond gets 503 and `Retry-After`.
 //  - a request's line and headers together have kMaxHeadBytes and kHeadDeadline, before anything
@@ -33,7 +33,7 @@ namespace http {
 inline constexpr std::size_t kDefaultBodyLimit = 64 * 1024;
 inline constexpr std::size_t kMaxHeadBytes = 64 * 1024;
 inline constexpr std::size_t kMaxConnections = 2048;
-inline constexpr std::size_t kStackBytes = 512 * 1024;  // reserved; an idle stream touches ~12 KiB
+inline constexpr std::size_t kStackBytes = 512 * 1024;  // reserved; an idle stream touches 16 KiB
 inline constexpr shared::Milliseconds kHeadDeadline{10'000};   // from a request's first byte
 inline constexpr shared::Milliseconds kIdleDeadline{30'000};   // between two requests
 inline constexpr shared::Milliseconds kBodyDeadline{60'000};   // for a whole body
