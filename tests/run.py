@@ -3,7 +3,8 @@
 
     tests/run.py [--long] [-k PATTERN] [--build FOLDER]
 
-The last line is `N passed, N failed`; exits 1 when a test failed or none ran. `--long` lets the
+The last line is `N passed, N failed`, with `, N skipped` where something the machine lacks kept
+tests from running; exits 1 when a test failed or none ran. `--long` lets the
 tests that read ALBEDO_TEST_LONG do their full counts; -k keeps tests whose name contains PATTERN.
 """
 
@@ -44,6 +45,7 @@ class Counts:
     def __init__(self) -> None:
         self.passed = 0
         self.failed = 0
+        self.skipped = 0
 
     def add(self, passed: bool) -> None:
         if passed:
@@ -112,18 +114,24 @@ class Report(unittest.TestResult):
         self.counts = counts
         self.limit = limit
         self.details: list[str] = []
+        self.skip_reason = ""
         self.began = 0.0
 
     def startTest(self, test: unittest.TestCase) -> None:
         super().startTest(test)
         self.details = []
+        self.skip_reason = ""
         self.began = time.monotonic()
         signal.setitimer(signal.ITIMER_REAL, self.limit, 30)
 
     def stopTest(self, test: unittest.TestCase) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        self.counts.add(not self.details)
-        line(not self.details, time.monotonic() - self.began, test.id(), "\n".join(self.details))
+        if self.skip_reason and not self.details:
+            self.counts.skipped += 1
+            print(f"skipped           {test.id()} ({self.skip_reason})", flush=True)
+        else:
+            self.counts.add(not self.details)
+            line(not self.details, time.monotonic() - self.began, test.id(), "\n".join(self.details))
         super().stopTest(test)
 
     def addFailure(self, test, err) -> None:
@@ -140,7 +148,7 @@ class Report(unittest.TestResult):
             self.details.append(f"{subtest._subDescription()} {self._exc_info_to_string(err, test)}")
 
     def addSkip(self, test, reason) -> None:
-        self.details.append(f"skipped ({reason}): here every test has to run")
+        self.skip_reason = reason
 
 
 def each(suite: unittest.TestSuite) -> Iterator[unittest.TestCase]:
@@ -179,7 +187,8 @@ def main() -> int:
     counts = Counts()
     ctest_programs(build, counts, limit, options.k)
     python_tests(counts, limit, options.k)
-    print(f"{counts.passed} passed, {counts.failed} failed")
+    skipped = f", {counts.skipped} skipped" if counts.skipped else ""
+    print(f"{counts.passed} passed, {counts.failed} failed{skipped}")
     return 1 if counts.failed or not counts.passed else 0
 
 
