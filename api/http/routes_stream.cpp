@@ -1,7 +1,8 @@
 // What a client sees of a session's conversation.
 //
 //   GET /sessions/:id/status  -> {"running", "phase", "reason", "attempt", "retryInMs",
-//        "operationId", "waiting", "kernel": {...}}
+//        "operationId", "waiting", "kernel": {...}}; running: a prompt waits, or a turn or a cell in
+//        the foreground is under way.
 //   GET /sessions/:id/history ?rows=&before= -> {"events", "more", "before"}: the newest page, then
 //        the one before its first row.
 //   GET /sessions/:id/stream  ?after_generation=&after_seq=&tail=, or Last-Event-ID: server-sent
@@ -46,6 +47,17 @@ Result<std::uint64_t> number_in(const Request& request, const char* name, std::u
     return Error{ErrorCode::invalid, std::string(name) + " must be a whole number", {}};
 }
 
+/// A cell that somebody may be waiting for: not one that goes on in the background, nor one whose
+/// interrupt waits for its host to come back. The Monitor is held.
+bool has_foreground_cell(const sessions::Session& session) {
+    const auto* link = session.link();
+    const bool away = link == nullptr || link->state() != sessions::LinkState::attached;
+    for (const auto& [id, cell] : session.cells())
+        if (!cell->finished() && !cell->backgrounded && !(away && cell->row.interrupt > 0))
+            return true;
+    return false;
+}
+
 Response status(TurnRoutes& world, const Request& request) {
     auto id = session_of(request);
     if (!id) return error_response(id.error());
@@ -54,7 +66,7 @@ Response status(TurnRoutes& world, const Request& request) {
     const auto session = all.find(lock, *id);
     if (!session) return error_response({ErrorCode::not_found, "no such session", {}});
     const auto state = world.turns.state(lock, *id);
-    const bool running = state.running || session->busy();
+    const bool running = state.running || session->turn_open || has_foreground_cell(*session);
     Json answer = {{"running", running},
                    {"phase", state.running ? state.turn.phase
                              : running     ? "cell"

@@ -86,6 +86,9 @@ void Session::restore_cell(store::CellRow cell) {
     auto live = std::make_shared<LiveCell>(std::move(cell), kFirstCredit);
     live->kept = true;
     live->maybe_sent = link_ != nullptr;
+    const auto& kept = live->row;  // that it went to the background is in no row
+    live->backgrounded = kept.background_ms > 0 && kept.started_at > 0 &&
+                         shared::wall_ms() - kept.started_at > kept.background_ms;
     cells_[live->row.id] = live;
     if (!live->row.code) return;  // adopted: the kernel has it
     if (!link_) return;           // begin() makes a kernel

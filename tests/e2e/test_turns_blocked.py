@@ -98,6 +98,24 @@ class Blocked(TurnTest):
         self.assertEqual(said, ["second"])
         self.assertEqual(self.daemon.get(f"/operations/{first}")["deliveryStatus"], "cancelled")
 
+    def test_an_interrupt_that_cannot_reach_its_cell_ends_the_turn_and_is_delivered_later(self) -> None:
+        begun = self.daemon.root / "begun"
+        self.model.script([cells(f"open('{begun}', 'w')\nimport time\ntime.sleep(60)"), {"text": "ok"}])
+        self.prompt(session=self.far)
+        wait_until(begun.exists, 30, "the cell")
+        cell = next(e["cell"] for e in self.events(self.far) if e["type"] == "tool_call")
+        self.refusal.write_text("ssh: connect to host far port 22: Connection refused\n")
+        (bridge,) = [pid for pid in self.daemon.processes("albedo_bridge.py")
+                     if b".albedo-remote" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        self.daemon.kill(bridge)
+        wait_until(lambda: self.status(self.far)["kernel"]["link"] != "attached", 10, "the break")
+        self.daemon.post(f"/sessions/{self.far}/interrupt", {})
+        self.idle(self.far, seconds=10)
+        self.assertEqual([r["status"] for r in self.results(self.far)], ["unknown"])
+        self.refusal.unlink()
+        path = f"/sessions/{self.far}/cells/{cell}"
+        wait_until(lambda: self.daemon.get(path)["status"] == "interrupted", 30, "the interrupt")
+
 
 if __name__ == "__main__":
     unittest.main()

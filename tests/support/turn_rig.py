@@ -67,7 +67,13 @@ class TurnTest(unittest.TestCase):
         wait_until(is_idle, seconds, "the end of the turn")
 
     def events(self, session: str = "") -> list[dict]:
-        return self.daemon.get(f"/sessions/{session or self.session}/history?rows=1000")["events"]
+        path = f"/sessions/{session or self.session}/history?rows=1000"
+        page = self.daemon.get(path)
+        found = page["events"]
+        while page["more"]:
+            page = self.daemon.get(f"{path}&before={page['before']}")
+            found = page["events"] + found
+        return found
 
     def results(self, session: str = "") -> list[dict]:
         return [json.loads(event["result"]) for event in self.events(session)
