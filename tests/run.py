@@ -159,6 +159,14 @@ def each(suite: unittest.TestSuite) -> Iterator[unittest.TestCase]:
             yield item
 
 
+def forget(folder: Path) -> None:
+    """Two suites may have modules of one name."""
+    for name, module in list(sys.modules.items()):
+        if Path(getattr(module, "__file__", None) or "/").parent == folder:
+            del sys.modules[name]
+    sys.path[:] = [place for place in sys.path if place != str(folder)]
+
+
 def python_tests(counts: Counts, limit: float, pattern: str) -> None:
     def overrun(_signal: int, _frame: object) -> None:
         raise Overrun(f"the test took longer than {limit:.0f} s")
@@ -169,6 +177,7 @@ def python_tests(counts: Counts, limit: float, pattern: str) -> None:
         found = loader.discover(str(ROOT / folder), top_level_dir=str(ROOT / folder))
         wanted = unittest.TestSuite(test for test in each(found) if pattern in test.id())
         wanted.run(Report(counts, limit))
+        forget(ROOT / folder)
 
 
 def main() -> int:
