@@ -154,7 +154,8 @@ HttpAnswer post(HttpRequest request, const BodyReceiver& receiver, CancelToken& 
         // The deadlines that end this wait are the thread's: connect, write, silence, size.
         std::unique_lock lock(exchange->mutex);
         exchange->changed.wait(lock, [&] { return exchange->done || exchange->cancelled; });
-        is_done = exchange->done;
+        // A cancel cuts the connection: the thread may end of that before we wake.
+        is_done = exchange->done && (!exchange->cancelled || exchange->answer.problem.empty());
     }
     if (is_done) return std::move(exchange->answer);
     std::lock_guard lock(exchange->delivery);
