@@ -73,7 +73,7 @@ CLI::App* command(CLI::App& app, Parsed& parsed, const std::string& name, const 
     auto* added = app.add_subcommand(name, about);
     if (!examples.empty()) added->footer(examples);
     added->add_flag("--json", parsed.common.json, "one JSON value instead of text");
-    added->callback([&parsed, run] {
+    added->callback([&parsed, run = std::move(run)] {
         if (!parsed.run) parsed.run = run;
     });
     return added;
