@@ -231,6 +231,13 @@ void Turn::resume() {
             open.problem = parsed.error().message;
         event.open_calls.push_back(std::move(open));
     }
+    // The answer was stored and needs no cell: only the end of the turn was missing.
+    const TranscriptRow* last = nullptr;
+    for (const auto& row : transcript_.rows())
+        if (!std::holds_alternative<NoteRow>(row.content)) last = &row;
+    if (event.open_calls.empty() && last != nullptr &&
+        std::holds_alternative<TextRow>(last->content))
+        return act(turn::Finish{origin_.interrupted ? "interrupted" : "completed", ""});
     feed(turn::Event(event));
 }
 
@@ -273,9 +280,10 @@ void Turn::act(const turn::Finish& action) {
     watch_.reset();
     if (consumed_) {
         auto rows = settle<journal::Rows>(
-            [id = conversation_->session, row = TurnCompletedRow{origin_.input.operation.text(),
-                                                                 action.outcome, action.message}](
-                Connection& connection) { return journal::finish(connection, id, row); });
+            [id = conversation_->session, text = broken_off_,
+             row =
+                 TurnCompletedRow{origin_.input.operation.text(), action.outcome, action.message}](
+                Connection& connection) { return journal::finish(connection, id, text, row); });
         if (!rows) return leave();
     } else {
         auto gone = settle<bool>([id = origin_.input.operation](Connection& connection) {
@@ -405,8 +413,8 @@ void Turn::act(const turn::SendRequest& action) {
     if (stopped()) return;
     if (const auto* completion = std::get_if<providers::Completion>(&outcome))
         return take_answer(*completion);
-    // What the readers saw stays, although it is not all.
-    if (!sink.text.empty() && !append({TextRow{sink.text}})) return;
+    // What the readers saw stays, although it is not all: the turn ends with it.
+    broken_off_ = std::move(sink.text);
     fail(std::get<providers::Failure>(outcome));
 }
 

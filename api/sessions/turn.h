@@ -129,6 +129,7 @@ class Turn : public std::enable_shared_from_this<Turn> {
     Transcript transcript_;
     std::optional<ProjectContext> project_;
     std::shared_ptr<const SentRequest> request_;
+    std::string broken_off_;  // of an answer that failed after readers saw some of it
     std::int64_t notes_told_ = 0;
     bool told_carried_on_ = false;
     TurnCall running_;

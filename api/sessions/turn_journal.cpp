@@ -120,7 +120,8 @@ Result<Rows> answered(Connection& connection, SessionId session, std::vector<Row
     return append(connection, session, std::move(contents));
 }
 
-Result<Rows> finish(Connection& connection, SessionId session, const TurnCompletedRow& row) {
+Result<Rows> finish(Connection& connection, SessionId session, const std::string& broken_off,
+                    const TurnCompletedRow& row) {
     if (const auto operation = OperationId::parse(row.operation_id)) {
         auto receipt = stored_receipt(connection, *operation);
         if (!receipt) return std::move(receipt).error();
@@ -133,7 +134,10 @@ Result<Rows> finish(Connection& connection, SessionId session, const TurnComplet
     }
     if (auto closed = store::delete_turn(connection, session); !closed)
         return std::move(closed).error();
-    return append(connection, session, {row});
+    std::vector<RowContent> contents;
+    if (!broken_off.empty()) contents.push_back(TextRow{broken_off});
+    contents.push_back(row);
+    return append(connection, session, std::move(contents));
 }
 
 Result<Rows> rows_of(const std::vector<store::StoredTranscriptRow>& stored) {

@@ -52,9 +52,11 @@ shared::Result<Rows> append(store::Connection& connection, shared::SessionId ses
 shared::Result<Rows> answered(store::Connection& connection, shared::SessionId session,
                               std::vector<RowContent> contents, std::int64_t notes_through);
 
-/// Closes the turn: its last row, and the outcome in its receipt.
+/// Closes the turn: its last row, and the outcome in its receipt. `broken_off`: what the readers
+/// saw of an answer that did not come to its end; so a text that stands last in an open turn is
+/// whole.
 shared::Result<Rows> finish(store::Connection& connection, shared::SessionId session,
-                            const TurnCompletedRow& row);
+                            const std::string& broken_off, const TurnCompletedRow& row);
 
 /// The newest rows of a conversation that a model can be shown: whole turns, within a bound a good
 /// deal over kMaxRequestBytes.

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import json
 import os
 import signal
 import socket
+import sqlite3
 import sys
 import time
 import unittest
@@ -237,6 +239,20 @@ class Crashes(TurnTest):
         self.idle()
         self.assertNotIn("was lost", notes_of(self.model.requests[-1]))
         self.assert_fair()
+
+    def test_a_crash_between_the_last_answer_and_the_end_of_its_turn_asks_the_model_nothing(self) -> None:
+        operation = self.prompt()
+        self.idle()
+        self.daemon.stop()
+        # As the store is after a SIGKILL at that instant.
+        with contextlib.closing(sqlite3.connect(next(self.daemon.home.glob("*.db")))) as store, store:
+            store.execute("DELETE FROM transcript WHERE kind = 'turn_completed'")
+            store.execute("INSERT INTO turns VALUES (?, ?, '', 0, 0)", (self.session, operation))
+        self.daemon.boot()
+        self.idle()
+        self.assertEqual([e["type"] for e in self.events()], ["user", "text", "turn_completed"])
+        self.assertEqual(self.events()[-1]["outcome"], "completed")
+        self.assertEqual(len(self.model.requests), 1)
 
     def test_an_orderly_stop_in_the_middle_of_an_answer_is_no_end_of_the_turn(self) -> None:
         self.model.script([{"text": "some words and then nothing " * 20, "stall": 900},

@@ -33,11 +33,11 @@ class Chaos(TurnTest):
             except (OSError, http.client.HTTPException, ValueError):
                 return False
             except HttpError as failure:
-                if failure.status == 503:
+                if failure.status in (409, 503):  # the queue is full, a part is being started
                     return False
                 raise
 
-        wait_until(is_sent, 30, "a prompt to be taken")
+        wait_until(is_sent, 60, "a prompt to be taken")
 
     def victims(self) -> list[int]:
         """The api alone, or the whole daemon."""
