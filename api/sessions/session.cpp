@@ -374,8 +374,9 @@ json Session::credits() {
 
 // --- what the kernel says -----------------------------------------------------------------------
 
+/// Nobody waits for it: what is not stored is not acknowledged, and the kernel says it again.
 void Session::keep(FrameNumber number, Effect effect) {
-    world_.database.post(
+    world_.database.post_soon(
         [run_id = link_->record().run_id, number,
          effect = std::move(effect)](store::Connection& connection) -> Result<void> {
             if (auto received = store::receive_frame(connection, run_id, number.before, number.seq);

@@ -83,6 +83,8 @@ struct Database::State {
     std::mutex mutex;
     std::condition_variable work_came, thread_ended;
     std::deque<Job> queue;
+    TimePoint due_at = TimePoint::max();    // when the queue must be looked at
+    TimePoint wakes_at = TimePoint::min();  // when the sleeping thread does so by itself
     bool stopping = false;
     TimePoint stop_at;
     bool ended = false;
@@ -91,7 +93,8 @@ struct Database::State {
     std::unique_ptr<SqliteConnection> connection;
     std::optional<TimePoint> logged_at;
 
-    bool submit(Job job);
+    bool submit(Job job, Milliseconds delay = {});
+    void wait_for_work(std::unique_lock<std::mutex>& lock);
     void loop();
     std::vector<Job> next_group();
     bool late();
@@ -103,12 +106,13 @@ struct Database::State {
     void complain(const Error& error);
 };
 
-bool Database::State::submit(Job job) {
+bool Database::State::submit(Job job, Milliseconds delay) {
     std::lock_guard lock(mutex);
     if (stopping) return false;
     if (queue.size() >= kMaxQueued) job.work = nullptr;  // told in its turn, costs next to nothing
     queue.push_back(std::move(job));
-    work_came.notify_one();
+    due_at = std::min(due_at, Monotonic::now() + delay);
+    if (due_at < wakes_at) work_came.notify_one();
     return true;
 }
 
@@ -125,14 +129,29 @@ void Database::State::loop() {
     thread_ended.notify_all();
 }
 
+/// Until something is due. After work it looks again by itself within kShareDelay, so that the end
+/// of a short cell, which comes with post_soon(), need not wake this thread.
+void Database::State::wait_for_work(std::unique_lock<std::mutex>& lock) {
+    auto linger_until = Monotonic::now() + kShareDelay;
+    while (!stopping && due_at > Monotonic::now()) {
+        wakes_at = std::min(due_at, linger_until);
+        if (wakes_at == TimePoint::max())
+            work_came.wait(lock);
+        else if (work_came.wait_until(lock, wakes_at) == std::cv_status::timeout)
+            linger_until = TimePoint::max();
+    }
+    wakes_at = TimePoint::min();  // awake
+}
+
 std::vector<Job> Database::State::next_group() {
     std::unique_lock lock(mutex);
-    work_came.wait(lock, [&] { return stopping || !queue.empty(); });
+    wait_for_work(lock);
     std::vector<Job> group;
     while (!queue.empty() && group.size() < kMaxGroup) {
         group.push_back(std::move(queue.front()));
         queue.pop_front();
     }
+    due_at = queue.empty() ? TimePoint::max() : TimePoint::min();
     return group;
 }
 
@@ -277,6 +296,10 @@ Database::~Database() {
 
 void Database::post(Work work, Done done) {
     (void)state_->submit({std::move(work), std::move(done), nullptr});
+}
+
+void Database::post_soon(Work work, Done done) {
+    (void)state_->submit({std::move(work), std::move(done), nullptr}, kShareDelay);
 }
 
 Result<void> Database::call_void(Work work, TimePoint deadline) {

@@ -5,6 +5,8 @@
 //  2. The store thread takes all that is queued into one transaction, each closure within a
 //     savepoint: one that fails is undone alone. A closure may be run again when the transaction
 //     as a whole failed (disk full), so it must change nothing but the connection.
+//     What came by post_soon() does not start a transaction for kShareDelay: it goes with the next
+//     work that does. A commit costs the same for one closure as for ten.
 //  3. After the commit (synchronous=FULL: it is on the disk) the completions run, on the store
 //     thread: they must not block, nor call().
 //
@@ -99,6 +101,8 @@ class Database {
 
     /// Never blocks. Beyond kMaxQueued waiting ones, `done` gets `overloaded`.
     void post(Work work, Done done);
+    /// The same for what nobody waits for: it may begin kShareDelay later, still in its order.
+    void post_soon(Work work, Done done);
 
     /// Blocks until `work` is committed, or the deadline. Not from the store thread nor a loop.
     /// Errors: those of `work`; unavailable (not begun, will not be done, nothing changed);
@@ -108,6 +112,7 @@ class Database {
                            shared::TimePoint deadline);
 
     static constexpr std::size_t kMaxQueued = 16'384;
+    static constexpr shared::Milliseconds kShareDelay{15};  // well below a link's ack delay
 
   private:
     struct State;

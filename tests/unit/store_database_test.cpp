@@ -256,6 +256,47 @@ TEST_CASE("the write-ahead log stays bounded while nobody reads for ever") {
     CHECK(fs::file_size(folder.file() + "-wal") < 10'000'000);
 }
 
+TEST_CASE("what is posted for soon keeps its order, shares a transaction and needs no other") {
+    Folder folder;
+    auto database = open(folder);
+    std::promise<void> alone;
+    database->post_soon([](Connection& c) { return insert(c, 1, "soon"); },
+                        [&](const Result<void>&) { alone.set_value(); });
+    REQUIRE(alone.get_future().wait_for(20s) == std::future_status::ready);
+    CHECK(*count(*database) == 1);
+
+    sqlite3* outside = nullptr;
+    REQUIRE(sqlite3_open(folder.file().c_str(), &outside) == SQLITE_OK);
+    const auto committed = [&](std::int64_t id) {
+        bool found = false;
+        const auto sql = "SELECT 1 FROM t WHERE id = " + std::to_string(id);
+        sqlite3_exec(
+            outside, sql.c_str(),
+            [](void* to, int, char**, char**) { return *static_cast<bool*>(to) = true, 0; }, &found,
+            nullptr);
+        return found;
+    };
+    bool shared_one = false;  // a machine that stands still between the two lines splits them
+    for (std::int64_t id = 2; id < 200 && !shared_one; ++id) {
+        database->post_soon([id](Connection& c) { return insert(c, id, "soon"); }, nullptr);
+        auto seen = database->call<bool>(
+            [&](Connection& c) -> Result<bool> {
+                std::int64_t before = 0;
+                auto read = c.query("SELECT count(*) FROM t WHERE id = ?", {id},
+                                    [&](const Row& row) { before = row.integer(0); });
+                if (!read) return read.error();
+                if (before != 1) return Error{ErrorCode::failed, "out of order", {}};
+                return !committed(id);
+            },
+            soon());
+        REQUIRE(seen.ok());
+        CHECK(committed(id));
+        shared_one = *seen;
+    }
+    CHECK(shared_one);
+    sqlite3_close(outside);
+}
+
 TEST_CASE("a destructor finishes what is queued") {
     Folder folder;
     std::atomic<int> done = 0;
