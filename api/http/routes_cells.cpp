@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <stdexcept>
 
 #include "api/http/errors.h"
 #include "api/http/json_codec.h"
@@ -21,6 +22,7 @@ constexpr std::size_t kCodeBytes = 6u << 20;  // a frame has 8 MiB, escapes incl
 constexpr std::int64_t kLongestTimeout = 30LL * 24 * 3'600'000;
 constexpr shared::Milliseconds kLongestWait{600'000};  // of ?wait=true; then 202 as it stands
 constexpr std::size_t kStreamPiece = 64 * 1024;
+constexpr std::size_t kRawPiece = 256 * 1024;
 constexpr std::size_t kDefaultPage = 64 * 1024;
 constexpr int kListed = 100;
 
@@ -94,6 +96,76 @@ Response get_cell(RouteWorld& world, const Request& request) {
     return json_response(world.cells.describe(*cell));
 }
 
+/// Calls `take` with each piece of output from `offset` on, until the cell has ended and all came
+/// (true), or `take` or `wait` gives up (false). `waker` is the one that `wait` hears.
+template <class Wait, class Take>
+bool each_piece(RouteWorld& world, const CellHandle& cell, std::uint64_t offset, std::size_t limit,
+                const std::shared_ptr<Waker>& waker, Wait wait, Take take) {
+    sessions::Cells::Reader reader(world.cells, cell);
+    sessions::Cells::Watch watch(world.cells, cell, [waker] { waker->wake(); });
+    for (bool late = false;;) {
+        auto part = world.cells.follow(cell, offset, limit, late, request_deadline());
+        late = false;
+        if (part && part->bytes.empty() && part->ended) return true;
+        if (!part || part->bytes.empty()) {
+            const bool ended = store::finished(world.cells.row(cell).status);
+            if (!part && ended && part.error().code == ErrorCode::gone) return true;
+            const auto until = Monotonic::now() + (ended ? sessions::kLateBytes : kKeepAlivePeriod);
+            const Wake wake = wait(until);
+            if (wake == Wake::gone) return false;
+            late = wake == Wake::timed_out;
+            continue;
+        }
+        offset = part->offset + part->bytes.size();
+        if (!take(*part)) return false;
+        if (part->ended) return true;
+    }
+}
+
+/// Output from `offset` on, then the result. Bytes become text at whole characters.
+void stream_cell(RouteWorld& world, const CellHandle& cell, std::uint64_t offset,
+                 EventStream& events) {
+    std::string carried;  // the start of a character whose end has not come
+    const auto send = [&](std::uint64_t from, std::string_view text) {
+        const std::string data = dump_json({{"offset", from}, {"text", text}});
+        return events.send({std::to_string(from + text.size()), "output", data});
+    };
+    const auto take = [&](const sessions::OutputPart& part) {
+        if (part.offset != offset) carried.clear();
+        const std::uint64_t from = part.offset - carried.size();
+        offset = part.offset + part.bytes.size();
+        carried += part.bytes;
+        const std::size_t whole = part.ended ? carried.size() : whole_characters(carried);
+        if (whole > 0 && !send(from, std::string_view(carried).substr(0, whole))) return false;
+        carried.erase(0, whole);
+        return true;
+    };
+    if (!each_piece(
+            world, cell, offset, kStreamPiece, events.waker(),
+            [&](shared::TimePoint until) { return events.wait(until); }, take))
+        return;
+    if (!carried.empty() && !send(offset - carried.size(), carried)) return;
+    events.send(
+        {std::to_string(offset), "done", dump_json(sessions::cell_json(world.cells.row(cell)))});
+}
+
+/// The bytes themselves. A stretch that is lost cannot be told within them: the response then ends
+/// without its end.
+void stream_bytes(RouteWorld& world, const CellHandle& cell, std::uint64_t offset,
+                  StreamWriter& writer) {
+    const bool ended = each_piece(
+        world, cell, offset, kRawPiece, writer.client().waker(),
+        [&](shared::TimePoint until) { return writer.client().wait(until); },
+        [&](const sessions::OutputPart& part) {
+            if (part.offset != offset)
+                throw std::runtime_error("output that a reader follows is no longer kept");
+            offset += part.bytes.size();
+            return writer.write(part.bytes);
+        });
+    if (const auto all = world.cells.row(cell).output_bytes; ended && offset < all)
+        throw std::runtime_error("the rest of the output is gone");
+}
+
 Response cell_output(RouteWorld& world, const Request& request) {
     auto offset = number_in(request.query("offset"), 0, "offset");
     auto limit = number_in(request.query("limit"), kDefaultPage, "limit");
@@ -101,6 +173,15 @@ Response cell_output(RouteWorld& world, const Request& request) {
     if (!limit) return error_response(limit.error());
     auto cell = cell_of(world, request);
     if (!cell) return error_response(cell.error());
+    const auto follow = request.query("follow");
+    if (follow && *follow != "false") {
+        Response response;
+        response.content_type = "application/octet-stream";
+        response.stream = [&world, cell = *cell, from = *offset](StreamWriter& writer) {
+            stream_bytes(world, cell, from, writer);
+        };
+        return response;
+    }
     auto part = world.cells.read(
         *cell, *offset, std::min<std::uint64_t>(*limit, sessions::kMaxPage), request_deadline());
     if (!part) return error_response(part.error());
@@ -109,47 +190,6 @@ Response cell_output(RouteWorld& world, const Request& request) {
     response.body = std::move(part->bytes);
     response.headers.emplace_back("X-Albedo-Output-Bytes", std::to_string(part->output_bytes));
     return response;
-}
-
-/// Output from `offset` on, then the result. Bytes become text at whole characters.
-void stream_cell(RouteWorld& world, const CellHandle& cell, std::uint64_t offset,
-                 EventStream& events) {
-    sessions::Cells::Reader reader(world.cells, cell);
-    sessions::Cells::Watch watch(world.cells, cell, [waker = events.waker()] { waker->wake(); });
-    std::string carried;  // the start of a character whose end has not come
-    for (bool late = false;;) {
-        auto part = world.cells.follow(cell, offset, kStreamPiece, late, request_deadline());
-        late = false;
-        if (part && part->bytes.empty() && part->ended) break;
-        if (!part || part->bytes.empty()) {
-            const bool ended = store::finished(world.cells.row(cell).status);
-            if (!part && ended && part.error().code == ErrorCode::gone) break;
-            const auto until = Monotonic::now() + (ended ? sessions::kLateBytes : kKeepAlivePeriod);
-            const Wake wake = events.wait(until);
-            if (wake == Wake::gone) return;
-            late = wake == Wake::timed_out;
-            continue;
-        }
-        if (part->offset != offset) carried.clear();
-        const std::uint64_t from = part->offset - carried.size();
-        offset = part->offset + part->bytes.size();
-        carried += part->bytes;
-        const std::size_t whole = part->ended ? carried.size() : whole_characters(carried);
-        if (whole > 0) {
-            const std::string data =
-                dump_json({{"offset", from}, {"text", carried.substr(0, whole)}});
-            if (!events.send({std::to_string(from + whole), "output", data})) return;
-            carried.erase(0, whole);
-        }
-        if (part->ended) break;
-    }
-    if (!carried.empty()) {
-        const std::string data =
-            dump_json({{"offset", offset - carried.size()}, {"text", carried}});
-        if (!events.send({std::to_string(offset), "output", data})) return;
-    }
-    events.send(
-        {std::to_string(offset), "done", dump_json(sessions::cell_json(world.cells.row(cell)))});
 }
 
 Response follow_cell(RouteWorld& world, const Request& request) {

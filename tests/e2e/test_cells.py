@@ -134,6 +134,21 @@ class Cells(unittest.TestCase):
         past = self.daemon.request("GET", self.path(cell, f"/output?offset={len(expected) + 5}"))
         self.assertEqual(past, b"")
 
+    def test_raw_output_is_followed_to_its_end(self) -> None:
+        code = "import sys, time\nfor i in range(40):\n    sys.stdout.buffer.write(bytes([i, 255]) * 50_000); time.sleep(0.01)"
+        expected = b"".join(bytes([i, 255]) * 50_000 for i in range(40))
+        cell = self.daemon.start_cell(self.session, code)
+        self.assertEqual(self.daemon.request("GET", self.path(cell, "/output?follow=true")), expected)
+        self.assertEqual(result_of(self.daemon, self.session, cell)["output_bytes"], len(expected))
+        rest = self.daemon.request("GET", self.path(cell, f"/output?follow=true&offset={len(expected) - 3}"))
+        self.assertEqual(rest, expected[-3:])
+
+    def test_raw_output_that_is_lost_breaks_off(self) -> None:
+        cell = self.daemon.start_cell(self.session, "import sys; sys.stdout.write('x' * (40 << 20))")
+        result_of(self.daemon, self.session, cell)
+        with self.assertRaises(http.client.IncompleteRead):
+            self.daemon.request("GET", self.path(cell, "/output?follow=true"))
+
     def test_a_stream_resumes_in_the_middle(self) -> None:
         cell = self.daemon.start_cell(self.session, "print('0123456789' * 10)")
         result_of(self.daemon, self.session, cell)
