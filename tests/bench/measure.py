@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shlex
 import socket
 import struct
 import subprocess
@@ -41,6 +42,12 @@ def number(value: float) -> str:
 def row(group: str, name: str, samples: list[float], unit: str, note: str = "") -> None:
     print("\t".join((group, name, number(percentile(samples, 50)), number(percentile(samples, 99)),
                      unit, str(len(samples)), note)), flush=True)
+
+
+def at_least(ours: list[float], theirs: list[float], whose: str, target: float) -> str:
+    """The same where more is better."""
+    value = percentile(ours, 50) / percentile(theirs, 50)
+    return f"{value:.2f}x {whose} (target {target:g}x: {'met' if value >= target else 'MISSED'})"
 
 
 def ratio(ours: list[float], theirs: list[float], whose: str, target: float) -> str:
@@ -93,6 +100,25 @@ class RawHttp:
             raise RuntimeError(f"{method} {path}: {status} {rest!r}")
         return json.loads(rest)
 
+    def count_output(self, session: str, cell: str) -> int:
+        """Follows a cell's output to its end; its bytes."""
+        self.socket.sendall((f"GET /sessions/{session}/cells/{cell}/output?follow=true HTTP/1.1\r\n"
+                             f"Host: 127.0.0.1:{self.daemon.port}\r\n"
+                             f"Authorization: Bearer {self.daemon.token}\r\n\r\n").encode())
+        reader = self.socket.makefile("rb", buffering=1 << 20)
+        if b" 200 " not in reader.readline():
+            raise RuntimeError("no output to follow")
+        while reader.readline() not in (b"\r\n", b""):
+            pass
+        total, piece = 0, memoryview(bytearray(1 << 20))
+        while size := int(reader.readline(), 16):
+            total += size
+            while size:
+                size -= reader.readinto(piece[:size])
+            reader.readline()
+        reader.readline()
+        return total
+
     def _receive(self) -> bytes:
         piece = self.socket.recv(65536)
         if not piece:
@@ -124,11 +150,14 @@ while True:
 
 
 class FramedPipe:
-    """The floor for a persistent Python: a frame in, `eval`, a frame out, over two pipes."""
+    """The floor for a persistent Python: a frame in, `eval`, a frame out, over two pipes.
 
-    def __init__(self) -> None:
-        self.child = subprocess.Popen([PYTHON, "-I", "-c", FRAMED], stdin=subprocess.PIPE,
-                                      stdout=subprocess.PIPE, bufsize=0)
+    `reach`: words in front of its command line, those of an ssh call; then it is one quoted word."""
+
+    def __init__(self, reach: tuple[str, ...] = ()) -> None:
+        command = [PYTHON, "-I", "-c", FRAMED]
+        self.child = subprocess.Popen([*reach, shlex.join(command)] if reach else command,
+                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
 
     def eval(self, code: str) -> str:
         content = json.dumps({"code": code}).encode()
