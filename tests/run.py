@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PYTHON_SUITES = ("tests/bundle", "tests/e2e")
+PYTHON_SUITES = ("tests/bundle", "tests/e2e", "tests/stress")
 TEST_SECONDS = 180
 LONG_TEST_SECONDS = 1200
 DETAIL_LINES = 60
