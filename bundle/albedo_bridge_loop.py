@@ -20,7 +20,9 @@ PROTOCOL = 1
 TO_KERNEL_BYTES = 1024 * 1024  # queued towards one kernel, then that attachment is closed
 TO_AGENT_BYTES = 256 * 1024  # queued towards the agent, then no kernel is read
 FROM_KERNEL_BYTES = 64 * 1024  # from each ready kernel in turn
-READ_BYTES = 256 * 1024
+READ_BYTES = 64 * 1024  # more would be mapped and unmapped by malloc for each small frame
+PIPE_BYTES = 256 * 1024
+F_SETPIPE_SZ = 1031
 MAX_KERNELS = 1024
 YOUNG_SECONDS = 15.0  # a run directory without a record is being made, for so long
 RUN_ID_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
@@ -34,7 +36,8 @@ class Attached:
         self.run = run
         self.stream: "albedo_stream.Stream | None" = None
         self.opened = False
-        self.partial = b""
+        self.partial = bytearray()  # the start of a frame whose end has not come
+        self.wanted = albedo_frames.HEADER_BYTES  # bytes of it that there must be to go on
 
 
 class Bridge:
@@ -53,6 +56,11 @@ class Bridge:
         self._out = os.dup(1)
         os.dup2(2, 1)  # a stray print must not tear the frames
         os.set_blocking(self._out, False)
+        try:
+            import fcntl
+            fcntl.fcntl(self._out, F_SETPIPE_SZ, PIPE_BYTES)  # fewer wake-ups of a reader
+        except (ImportError, OSError):
+            pass  # a socket of sshd, or a system without
         self._answers = albedo_answers.Answers(self._loop, self._answer)
 
     def run(self) -> None:
@@ -264,9 +272,12 @@ class Bridge:
 
     def _on_kernel(self, kernel: Attached, piece: bytes) -> None:
         """Whole frames go on as they are, under the number of the socket they came from."""
-        buffer = bytearray(kernel.partial)
+        buffer = kernel.partial
         buffer += piece
         start, size = 0, len(buffer)
+        if size < kernel.wanted:
+            return
+        kernel.wanted = albedo_frames.HEADER_BYTES
         while size - start >= albedo_frames.HEADER_BYTES:
             length = albedo_frames.LENGTH.unpack_from(buffer, start)[0]
             if length > albedo_frames.MAX_PAYLOAD_BYTES:
@@ -274,6 +285,7 @@ class Bridge:
                 return
             end = start + albedo_frames.HEADER_BYTES + length
             if end > size:
+                kernel.wanted = end - start
                 break
             albedo_frames.KERNEL_FIELD.pack_into(buffer, start + albedo_frames.KERNEL_OFFSET, kernel.number)
             kind = buffer[start + 8]
@@ -287,8 +299,8 @@ class Bridge:
                     self._forget(kernel.number)
                     return
             start = end
-        kernel.partial = bytes(buffer[start:])
         if start:
+            kernel.partial = buffer[start:]
             self._write(memoryview(buffer)[:start])
 
     def _on_kernel_end(self, kernel: Attached) -> None:
