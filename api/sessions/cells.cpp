@@ -199,6 +199,8 @@ std::optional<OutputPart> Cells::held(const LiveCell& cell, std::uint64_t offset
         part.ended = true;
         return part;
     }
+    if (cell.output.begin() <= offset && offset < cell.output.end())
+        part.bytes.reserve(std::min<std::uint64_t>(limit, cell.output.end() - offset));
     while (part.bytes.size() < limit) {
         const auto piece = cell.output.read(offset + part.bytes.size(), limit - part.bytes.size());
         if (!piece) break;
