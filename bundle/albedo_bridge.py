@@ -1,6 +1,6 @@
 """The bridge's program: one per connection, carries frames between a hostagent and kernels here.
 
-    python3 -I albedo_bridge.py NONCE       (docs/PROTOCOL.md, "Bridge")
+    python3 -I -S albedo_bridge.py NONCE    (docs/PROTOCOL.md, "Bridge")
 """
 import os
 import sys

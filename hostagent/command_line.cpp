@@ -15,13 +15,13 @@ constexpr std::string_view kLoader =
 // argv: the script below $HOME, then its arguments.
 constexpr std::string_view kFromHome =
     "import os,sys;p=os.path.join(os.path.expanduser(chr(126)),sys.argv[1]);"
-    "os.execv(sys.executable,[sys.executable,chr(45)+chr(73),p]+sys.argv[2:])";
+    "os.execv(sys.executable,[sys.executable,chr(45)+chr(73)+chr(83),p]+sys.argv[2:])";
 
 // argv: marker, the script, absolute or below $HOME.
 constexpr std::string_view kMarkedScript =
     "import os,sys;p=os.path.join(os.path.expanduser(chr(126)),sys.argv[2]);"
     "sys.stdout.write(chr(10)+sys.argv[1]+chr(10));sys.stdout.flush();"
-    "os.execv(sys.executable,[sys.executable,chr(45)+chr(73),p])";
+    "os.execv(sys.executable,[sys.executable,chr(45)+chr(73)+chr(83),p])";
 
 bool one_of(char c, std::string_view set) {
     return set.find(c) != std::string_view::npos;
@@ -79,7 +79,7 @@ bool is_plain_path(std::string_view path) {
 }
 
 Words loader(const std::string& python, const std::string& marker, const Words& more) {
-    Words words{python, "-I", "-c", std::string(kLoader), marker};
+    Words words{python, "-I", "-S", "-c", std::string(kLoader), marker};
     words.insert(words.end(), more.begin(), more.end());
     return words;
 }
@@ -99,7 +99,7 @@ std::string input_of(std::string_view program, std::string_view data) {
 Words script(const std::string& python, const std::string& home, const std::string& folder,
              const std::string& script, const Words& arguments) {
     const std::string path = join(folder, script);
-    Words words{python, "-I"};
+    Words words{python, "-I", "-S"};  // site costs as much time again as Python itself
     const auto relative = below(home, path);
     if (is_plain_path(path) || !relative)
         words.push_back(path);
@@ -113,7 +113,7 @@ Words marked_script(const std::string& python, const std::string& home, const st
                     const std::string& script, const std::string& marker) {
     std::string path = join(folder, script);
     if (!is_plain_path(path)) path = below(home, path).value_or(path);
-    return {python, "-I", "-c", std::string(kMarkedScript), marker, path};
+    return {python, "-I", "-S", "-c", std::string(kMarkedScript), marker, path};
 }
 
 }  // namespace hostagent

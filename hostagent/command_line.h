@@ -42,12 +42,13 @@ Words login_loader(const std::string& marker);
 /// What to send to a loader: `program`, then `data` for the program to read from sys.stdin.buffer.
 std::string input_of(std::string_view program, std::string_view data);
 
-/// Runs `script`, a file below `folder`, with `python -I` and `arguments`. A folder whose spelling
-/// fits no command line is reached through $HOME: `home` is its start, as the host spells it.
+/// Runs `script`, a file below `folder`, with `python -I -S` and `arguments`. A folder whose
+/// spelling fits no command line is reached through $HOME: `home` is its start, as the host spells
+/// it.
 Words script(const std::string& python, const std::string& home, const std::string& folder,
              const std::string& script, const Words& arguments);
 
-/// Prints the marker, then becomes `python -I SCRIPT`, which finds stdin untouched.
+/// Prints the marker, then becomes `python -IS SCRIPT`, which finds stdin untouched.
 Words marked_script(const std::string& python, const std::string& home, const std::string& folder,
                     const std::string& script, const std::string& marker);
 

@@ -92,7 +92,7 @@ class Bridge:
     def __init__(self, home: Home, env: dict | None) -> None:
         self.home = home
         self.process = subprocess.Popen(
-            [sys.executable, "-I", os.path.join(home.bundle, "albedo_bridge.py"), "nonce1"],
+            [sys.executable, "-I", "-S", os.path.join(home.bundle, "albedo_bridge.py"), "nonce1"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0,
             env={**os.environ, "HOME": home.path, **(env or {})})
         self._decoder = frames.Decoder()
