@@ -3,8 +3,10 @@
 #include <sys/stat.h>
 
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "shared/clock.h"
 #include "tests/support/agent_driver.h"
@@ -59,6 +61,11 @@ TEST_CASE("one sign-in serves bridge, commands and the next agent; the daemon's 
     end(*driver, kernel);
     CHECK(PrivateSshd::master_pid(server.control_socket()) != 0);
     CHECK(driver->drain());
+    // The master was asked to end; that it has is its own matter and takes it a moment.
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    while (PrivateSshd::master_pid(server.control_socket()) != 0 &&
+           std::chrono::steady_clock::now() < deadline)
+        std::this_thread::yield();
     CHECK(PrivateSshd::master_pid(server.control_socket()) == 0);
 }
 
