@@ -13,11 +13,13 @@ namespace http {
 using shared::Error;
 using shared::ErrorCode;
 using shared::HostState;
+using shared::Monotonic;
 
 namespace {
 constexpr shared::Milliseconds kWarmDeadline{60'000};
 constexpr shared::Milliseconds kLookDeadline{100};  // what is cached answers within this
 constexpr shared::Milliseconds kSteerDeadline{15'000};
+constexpr shared::Milliseconds kPingDeadline{5'000};  // an agent that died is back long before
 
 /// Recent use weighs 4 within the hour and half of it past a day, a week, a month.
 double weight(std::int64_t age_ms) {
@@ -104,6 +106,36 @@ Response steer_host(RouteWorld& world, const Request& request, shared::Steering 
     return json_response({{"host", host}, {"ok", true}, {"message", done->message}});
 }
 
+bool agent_failed(RouteWorld& world, const std::string& host) {
+    auto lock = world.monitor.lock();
+    const auto* end = world.hosts.find(lock, host);
+    return end == nullptr || !end->failure().empty();
+}
+
+/// The agent's own facts, touching no host. Where it dies meanwhile its successor is asked, since
+/// the question has no effect.
+Response ping_agent(RouteWorld& world, const Request& request) {
+    const std::string& host = request.parameter("host");
+    if (auto bad = bad_host(host)) return *bad;
+    const auto asked = Monotonic::now();
+    const auto deadline = asked + kPingDeadline;
+    const auto ask = [&] {
+        return world.hosts.call(host, shared::Ping{}, deadline, agents::WhenFull::refuse);
+    };
+    auto answer = ask();
+    while (!answer && answer.error().code == ErrorCode::unavailable && Monotonic::now() < deadline &&
+           !agent_failed(world, host))
+        answer = ask();
+    if (!answer) return error_response(answer.error());
+    auto facts = parse_json(answer->json);
+    if (!facts || !facts->is_object())
+        return error_response(Error{ErrorCode::protocol, "the agent's answer is no object", host});
+    (*facts)["host"] = host;
+    (*facts)["ms"] =
+        std::chrono::duration<double, std::milli>(Monotonic::now() - asked).count();
+    return json_response(*facts);
+}
+
 Response flight_of(RouteWorld& world, const Request& request) {
     const std::string& host = request.parameter("host");
     if (auto bad = bad_host(host)) return *bad;
@@ -152,6 +184,7 @@ void add_host_routes(Server& server, RouteWorld& world) {
     server.route("POST", "/hosts/:host/quarantine", steer(shared::Steering::quarantine));
     server.route("POST", "/hosts/:host/release", steer(shared::Steering::release));
     server.route("POST", "/hosts/:host/kill", steer(shared::Steering::kill));
+    server.route("GET", "/hosts/:host/ping", bind(ping_agent));
     server.route("GET", "/hosts/:host/flight", bind(flight_of));
 }
 

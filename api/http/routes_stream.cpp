@@ -124,26 +124,30 @@ class Follower {
         auto subscription = conversation_->log.subscribe(generation_, after_);
         subscription.set_wake([waker = events.waker()] { waker->wake(); });
         if (subscription.is_reset() && !send_history(events, subscription)) return;
-        for (;;) {
-            const auto batch = subscription.take();
-            if (!batch.events.empty()) {
-                std::string joined_events;
-                for (const auto& event : batch.events) {
-                    if (!joined_events.empty()) joined_events += ',';
-                    joined_events += *event.json;
-                }
-                if (!send(events, batch.events.back().cursor, joined_events)) return;
-            }
-            if (batch.overflowed) {
-                events.send({"", "overflow", "{\"error\":\"this reader is too slow\"}"});
-                return;
-            }
-            if (batch.closed) return;
+        while (deliver(events, subscription))
             if (events.wait(Monotonic::now() + kLookAround) == Wake::gone) return;
-        }
     }
 
   private:
+    /// What has come since. False: this stream ends. A function of its own, so that a stream that
+    /// waits holds no more stack than it must.
+    bool deliver(EventStream& events, sessions::EventLog::Subscription& subscription) {
+        const auto batch = subscription.take();
+        if (!batch.events.empty()) {
+            std::string joined_events;
+            for (const auto& event : batch.events) {
+                if (!joined_events.empty()) joined_events += ',';
+                joined_events += *event.json;
+            }
+            if (!send(events, batch.events.back().cursor, joined_events)) return false;
+        }
+        if (batch.overflowed) {
+            events.send({"", "overflow", "{\"error\":\"this reader is too slow\"}"});
+            return false;
+        }
+        return !batch.closed;
+    }
+
     bool send_history(EventStream& events, sessions::EventLog::Subscription& subscription) {
         auto page = world_.turns.history(conversation_->session, 0, tail_, request_deadline());
         if (!page) {

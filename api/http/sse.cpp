@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/http/worker_threads.h"
+
 namespace http {
 
 using shared::Monotonic;
@@ -48,6 +50,7 @@ std::shared_ptr<Waker> EventStream::waker() {
 
 Wake EventStream::wait(TimePoint until) {
     while (true) {
+        if (std::exchange(deep_, false)) release_unused_stack();
         const TimePoint keep_alive = last_write_ + kKeepAlivePeriod;
         const Wake wake = writer_.client().wait(std::min(until, keep_alive));
         if (wake != Wake::timed_out) return wake;
@@ -55,6 +58,7 @@ Wake EventStream::wait(TimePoint until) {
         if (now >= keep_alive) {
             last_write_ = now;
             if (!writer_.write(": still here\n\n")) return Wake::gone;
+            deep_ = true;  // nothing happened for long, and now nothing does again
         }
         if (now >= until) return Wake::timed_out;
     }

@@ -45,6 +45,7 @@ class EventStream {
   private:
     StreamWriter& writer_;
     shared::TimePoint last_write_;
+    bool deep_ = true;  // calls went deep since the stack was last released
 };
 
 /// 200 text/event-stream, no-store.

@@ -1,8 +1,11 @@
 #include "api/http/worker_threads.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -16,6 +19,9 @@ using shared::TimePoint;
 namespace {
 
 constexpr Milliseconds kIdlePeriod{5'000};  // a burst's threads are reused, then given back
+
+// More than the rest of the releasing function's own frame and that of madvise, which must stay.
+constexpr std::size_t kReleasingFrameBytes = 256;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr std::size_t kStackFactor = 4;  // instrumented frames are that much larger
@@ -105,6 +111,20 @@ bool WorkerThreads::run(std::function<void()> job) {
     lock.lock();
     --state_->threads;
     return false;
+}
+
+void release_unused_stack() {
+    pthread_attr_t attributes;
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0) return;
+    void* lowest = nullptr;
+    std::size_t size = 0;
+    pthread_attr_getstack(&attributes, &lowest, &size);
+    pthread_attr_destroy(&attributes);
+    const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    const auto end =
+        (reinterpret_cast<std::uintptr_t>(&attributes) - kReleasingFrameBytes) / page * page;
+    const auto from = reinterpret_cast<std::uintptr_t>(lowest);
+    if (end > from) (void)::madvise(lowest, end - from, MADV_DONTNEED);
 }
 
 bool WorkerThreads::close(TimePoint deadline) {

@@ -30,4 +30,8 @@ class WorkerThreads {
     std::shared_ptr<State> state_;
 };
 
+/// For a thread of a WorkerThreads that is about to sleep for long: the pages of its stack that deep
+/// calls touched and nothing uses now go back to the system. A system call or two; never fails.
+void release_unused_stack();
+
 }  // namespace http
