@@ -15,6 +15,7 @@ import albedo_channel
 import albedo_compile
 import albedo_memory
 import albedo_run
+import albedo_state
 import albedo_trace
 import albedo_value
 
@@ -29,6 +30,7 @@ class Cells:
         self._channel = channel
         self._streams = streams
         self._sources = albedo_trace.Sources()
+        self._definitions = albedo_state.Definitions()
         self._sigint: Any = _signal.default_int_handler
         self._signalled = True  # a SIGINT came while no cell's code ran; before we were there, perhaps
         self._tasks = None
@@ -71,6 +73,8 @@ class Cells:
                 self._execute(message["cell"], message["code"])
             elif message.get("t") == "interrupt" and self._tasks is not None:
                 self._tasks.interrupt(message["cell"])
+            elif message.get("t") == "save":
+                self._save(message["path"], message["folder"])
 
     def _between(self, *_args) -> None:
         """SIGINT while no cell's code runs: too late for the last one, or early for the next."""
@@ -99,6 +103,31 @@ class Cells:
             pass
         self._streams.after_fork()
 
+    # --- from one kernel to the next ---
+
+    def _remember(self, filename: str, code: str) -> None:
+        self._sources.add(filename, code)
+        self._definitions.add(filename, code)
+
+    def _save(self, path: str, folder: str) -> None:
+        """A SIGINT skips the value that is being saved."""
+        _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+        try:
+            report = albedo_state.save(path, folder, self.namespace, self._definitions)
+        except (OSError, KeyboardInterrupt) as error:
+            report = {"error": f"its names cannot be saved: {type(error).__name__} {error}"}
+        _signal.signal(_signal.SIGINT, self._between)
+        self._channel.send({**report, "t": "saved"})
+
+    def restore(self, path: str, folder: str) -> None:
+        """What the session's last kernel here left. An interrupt ends it where it is."""
+        _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+        self._prepare()
+        report = albedo_state.restore(path, folder, self.namespace, self._remember)
+        _signal.signal(_signal.SIGINT, self._between)
+        if report is not None:
+            self._channel.send({**report, "t": "restored"})
+
     # --- one cell ---
 
     def _prepare(self) -> None:
@@ -115,7 +144,7 @@ class Cells:
         self._count += 1
         filename = f"{albedo_trace.CELL_PREFIX}{self._count}>"
         self._newest = cell
-        self._sources.add(filename, code)
+        self._remember(filename, code)
         try:
             self._prepare()
             compiled = albedo_compile.compile_cell(code, filename, self._futures)

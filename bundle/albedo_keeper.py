@@ -21,6 +21,7 @@ import albedo_link
 import albedo_loop
 import albedo_output
 import albedo_readers
+import albedo_release
 import albedo_requests
 import albedo_run_dir
 import albedo_worker_process
@@ -69,6 +70,10 @@ class Keeper:
         self.jobs = albedo_jobs.Jobs(self.loop, self.tell, self._record_processes,
                                      lambda name: f"{albedo_run_dir.OUTPUT_FOLDER}/{name}")
         self._asks = albedo_asks.Asks(self.jobs, self.tell)
+        self._state = albedo_release.state_path(run, str(request.get("session") or ""))
+        self._release = albedo_release.Release(self.loop, self._state, request["folder"], self.cells,
+                                               self.jobs, lambda: self.worker, self.tell,
+                                               float(settings.get("save_seconds") or albedo_release.SAVE_SECONDS))
         self.worker = self._new_worker()
 
     # --- start ---
@@ -164,6 +169,7 @@ class Keeper:
                  "auth_socket": os.path.join(self.run, "agent.sock")}
         if self._generation == 0:
             setup["login"] = self._login
+            setup["restore"] = self._state
         setup["env"] = self._env
         self.worker.send(setup)
 
@@ -182,6 +188,7 @@ class Keeper:
     def _on_worker_end(self, cause: str) -> None:
         self.log(f"worker {self.worker.pid} ended: {cause}")
         self._asks.forget()
+        self._release.on_worker_end()
         self._record_processes()
         self.tell({"t": "worker", "state": "ended", "pid": self.worker.pid, "cause": cause}, False)
         self.cells.on_worker_end(cause)
@@ -195,6 +202,10 @@ class Keeper:
             self.cells.on_tagged(message)
         elif kind == "ask":
             self._asks.ask(self.worker, message)
+        elif kind == "saved":
+            self._release.on_saved(message)
+        elif kind == "restored":
+            self.tell(message)
         elif kind == "ready":
             self.note = str(message.get("note") or "")
             if isinstance(message.get("env"), dict):
@@ -336,12 +347,15 @@ class Keeper:
             albedo_readers.cell_bytes(message["cell"])
             if not isinstance(message["code"], str):
                 raise ValueError("code is no text")
+            self._release.on_execute()
             refuse = "the daemon has not taken earlier results yet" if self.link.full else ""
             self.cells.execute(message, payload, refuse)
         elif kind == "interrupt":
             self.cells.interrupt(message["cell"], bool(message.get("force")))
         elif kind == "answer":
             self._asks.answered(self.worker, message)
+        elif kind == "release":
+            self._release.begin()
         elif kind == "end":
             self.loop.after(0, lambda: self.end("the daemon ended it"))
 

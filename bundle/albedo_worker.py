@@ -95,8 +95,12 @@ def run(socket_fd: int, life: int) -> None:
         import faulthandler
         faulthandler.enable(2)
         channel = albedo_channel.Channel(_socket.socket(fileno=socket_fd))
-        set_up(channel, channel.wait())
-        albedo_cells.Cells(channel, albedo_streams.Streams()).serve()
+        setup = channel.wait()
+        set_up(channel, setup)
+        cells = albedo_cells.Cells(channel, albedo_streams.Streams())
+        if setup.get("restore") and os.path.exists(setup["restore"]):
+            cells.restore(setup["restore"], setup["folder"])
+        cells.serve()
     except albedo_channel.KeeperGone:
         pass
     except BaseException as error:
