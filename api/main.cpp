@@ -22,6 +22,7 @@
 #include "api/http/turn_routes.h"
 #include "api/memory/memory_calls.h"
 #include "api/sessions/cells.h"
+#include "api/sessions/idle_release.h"
 #include "api/sessions/sessions.h"
 #include "api/sessions/turns.h"
 #include "api/store/database.h"
@@ -160,6 +161,7 @@ int run() {
     if (auto loaded = all_sessions.load(); !loaded)
         return fail("the sessions cannot be read", loaded.error());
     sessions::Cells cells(all_sessions);
+    sessions::IdleRelease idle_release(all_sessions, loop, seconds_of("ALBEDO_IDLE_SECONDS", 0s));
 
     workspaces::Projects projects(**database, folders, links);
     providers::ConfigFile config(home.config_file());
@@ -232,6 +234,7 @@ int run() {
     server.start(std::move(welcomed->listener));
     loop.post([&] {
         all_sessions.begin();
+        idle_release.begin();
         turns.begin();
         supervisor.send(shared::Ready{});
     });

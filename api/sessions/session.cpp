@@ -475,8 +475,20 @@ void Session::control(FrameNumber number, const json& frame) {
         worker_.erase("t");
     } else if (type == "job") {
         take_job(frame);
+    } else if (type == "restored") {
+        if (on_kernel_restored) on_kernel_restored(frame);
+    } else if (type == "kept") {
+        shared::log_info("idle kernel kept",
+                         {{"session", row.id.text()}, {"why", text_of(frame, "why")}});
     }
     keep(number, nullptr);
+    // Last: it may end the link that this came by.
+    if (type == "released" && !busy() && on_kernel_released) on_kernel_released(frame);
+}
+
+bool Session::ask_release() {
+    if (busy() || !jobs_.empty() || !link_ || link_->state() != LinkState::attached) return false;
+    return link_->push({{"t", "release"}}).ok();
 }
 
 void Session::take_job(const json& job) {

@@ -94,6 +94,9 @@ class Session : public KernelLink::Delegate, public std::enable_shared_from_this
     /// Ends the kernel for good: cells unfinished become `lost`. The record of the kernel to end on
     /// its host, if there is one; the caller keeps it until that is done.
     std::optional<store::EndingRow> end_kernel();
+    /// Asks the kernel to keep its names for the next one, so that it can be ended; its answer comes
+    /// by on_kernel_released. False: not now (no attachment, a cell or a job).
+    bool ask_release();
     /// Cuts the attachment; the kernel stays.
     void detach();
 
@@ -115,6 +118,10 @@ class Session : public KernelLink::Delegate, public std::enable_shared_from_this
     std::function<void(shared::CellId)> on_evicted;
     /// Called when a kernel that was attached once is proved gone.
     std::function<void(const std::string& detail)> on_kernel_gone;
+    /// Called when the kernel has kept its names and nothing came since: it may be ended.
+    std::function<void(const nlohmann::json& report)> on_kernel_released;
+    /// Called with what a new kernel found of its predecessor's names.
+    std::function<void(const nlohmann::json& report)> on_kernel_restored;
     /// A prompt waits or a turn is under way; kept by Turns.
     bool turn_open = false;
 

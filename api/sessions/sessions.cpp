@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/sessions/idle_release.h"
 #include "api/sessions/operation_ids.h"
 #include "shared/log.h"
 
@@ -37,6 +38,10 @@ SessionPtr Sessions::add(store::SessionRow row) {
     };
     session->on_kernel_gone = [this, id](const std::string& detail) {
         if (hooks_.kernel_gone) hooks_.kernel_gone(id, detail);
+    };
+    session->on_kernel_released = [this, id](const nlohmann::json& report) { release(id, report); };
+    session->on_kernel_restored = [this, id](const nlohmann::json& report) {
+        if (hooks_.kernel_note) hooks_.kernel_note(id, restored_note(report));
     };
     sessions_[id] = session;
     return session;
@@ -282,6 +287,25 @@ void Sessions::note_id(const Lock&, shared::Uuid id) {
 }
 
 // --- kernels to end -----------------------------------------------------------------------------
+
+/// Its kernel has kept its names: ends it. A crash before this is stored finds it as it was.
+void Sessions::release(SessionId id, const nlohmann::json& report) {
+    const auto session = find({}, id);
+    if (!session) return;
+    const auto ending = session->end_kernel();
+    if (!ending) return;
+    endings_[ending->run_id] = {*ending, false};
+    world_.database.post(
+        [ending = *ending](store::Connection& connection) -> Result<void> {
+            if (auto gone = store::delete_kernel(connection, ending.run_id); !gone) return gone;
+            return store::insert_ending(connection, ending);
+        },
+        [this, run_id = ending->run_id](const Result<void>&) {
+            auto lock = world_.link.monitor.lock();
+            try_ending(run_id);
+        });
+    if (hooks_.kernel_note) hooks_.kernel_note(id, released_note(report));
+}
 
 void Sessions::end(const store::EndingRow& ending) {
     auto lock = world_.link.monitor.lock();

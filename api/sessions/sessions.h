@@ -66,6 +66,8 @@ class Sessions : public agents::HostListener {
     struct Hooks {
         std::function<void(shared::SessionId)> removed;
         std::function<void(shared::SessionId, const std::string& detail)> kernel_gone;
+        /// Something about the kernel that both the person and the model should know.
+        std::function<void(shared::SessionId, const std::string& text)> kernel_note;
         std::function<void(const std::string& host)> host_changed;
     };
     void set_hooks(Hooks hooks) { hooks_ = std::move(hooks); }
@@ -77,6 +79,7 @@ class Sessions : public agents::HostListener {
 
   private:
     SessionPtr add(store::SessionRow row);
+    void release(shared::SessionId id, const nlohmann::json& report);
     void end(const store::EndingRow& ending);
     void try_ending(const std::string& run_id);
 

@@ -48,6 +48,7 @@ Turns::Turns(TurnWorld& world)
              },
          .kernel_gone = [this](SessionId id,
                                const std::string& detail) { tell_kernel_gone(id, detail); },
+         .kernel_note = [this](SessionId id, const std::string& text) { note_soon(id, text); },
          .host_changed =
              [this](const std::string& host) {
                  for (const auto& [id, conversation] : conversations_) {
@@ -260,6 +261,28 @@ Result<void> Turns::note(SessionId id, const std::string& text) {
     if (!rows) return std::move(rows).error();
     for (const auto& row : *rows) (*conversation)->log.publish(event_form(row), row.seq);
     return {};
+}
+
+/// The same from the loop's thread, which waits for no disk. The Monitor is held.
+void Turns::note_soon(SessionId id, const std::string& text) {
+    auto rows = std::make_shared<journal::Rows>();
+    world_.sessions.world().database.post(
+        [id, text, rows](Connection& connection) -> Result<void> {
+            if (auto told = store::add_model_note(connection, id, text); !told)
+                return std::move(told).error();
+            auto stored = journal::append(connection, id, {NoteRow{text}});
+            if (!stored) return std::move(stored).error();
+            *rows = std::move(*stored);
+            return {};
+        },
+        [this, id, rows](const Result<void>& kept) {
+            if (!kept)
+                shared::log_warning("a note could not be stored", {{"why", kept.error().message}});
+            auto lock = monitor_.lock();
+            if (const auto conversation = kept ? conversation_of(lock, id) : nullptr)
+                for (const auto& row : *rows)
+                    conversation->log.publish(event_form(row), row.seq);
+        });
 }
 
 /// The inputs were taken out of `waiting` already, so that no turn begins with one meanwhile; what

@@ -99,6 +99,7 @@ class Turns {
     void run(const Sessions::Lock& lock, const ConversationPtr& conversation, Turn::Origin origin);
     void set_open(const Sessions::Lock& lock, const Conversation& conversation);
     void tell_kernel_gone(shared::SessionId session, const std::string& detail);
+    void note_soon(shared::SessionId session, const std::string& text);
     shared::Result<std::size_t> cancel_waiting(const ConversationPtr& conversation,
                                                std::vector<store::InputRow> inputs,
                                                const std::shared_ptr<Turn>& turn,

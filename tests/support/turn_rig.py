@@ -26,6 +26,7 @@ def notes_of(request: dict) -> str:
 
 class TurnTest(unittest.TestCase):
     protocol = "responses"
+    environment: dict[str, str] = {}  # more of it for the daemon
 
     def setUp(self) -> None:
         self.model = FakeProvider()
@@ -38,6 +39,7 @@ class TurnTest(unittest.TestCase):
             "providers": {"fake": {"baseUrl": self.model.url, "model": "m", "apiKey": "fixture-key",
                                    "protocol": self.protocol}},
         }))
+        self.daemon.environment.update(self.environment)
         self.daemon.boot()
         self.session = self.daemon.session()
 
