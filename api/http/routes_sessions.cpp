@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "api/http/errors.h"
+#include "api/sessions/idle_release.h"
 #include "api/sessions/operation_ids.h"
 
 namespace http {
@@ -118,6 +119,10 @@ Json kernel_json(const sessions::Session& session, const agents::HostEnd* host) 
         if (!link->machine().detail().empty()) kernel["detail"] = link->machine().detail();
         if (link->keeper_pid() > 0) kernel["pid"] = link->keeper_pid();
         if (session.worker().is_object()) kernel["worker"] = session.worker();
+        if (host != nullptr && sessions::is_stale(*link, host->report())) {
+            kernel["stale"] = true;
+            kernel["reason"] = "it was started by another version; it is replaced when it is idle";
+        }
         if (link->state() == LinkState::attached) return kernel;
     } else if (!session.start_failure().empty()) {
         kernel["detail"] = session.start_failure();

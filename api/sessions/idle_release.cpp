@@ -15,6 +15,8 @@ constexpr std::size_t kNoteBytes = 4'000;
 // How often it is looked: a quarter of the time itself, within these.
 constexpr shared::Milliseconds kShortestLook{250};
 constexpr shared::Milliseconds kLongestLook{15'000};
+// A kernel of another bundle than the host has now makes room for a new one this soon.
+constexpr shared::Milliseconds kStalePatience{30'000};
 
 /// "a, b and 3 more"; names are taken as text and nothing else.
 std::string listed(const json& report, const char* field) {
@@ -64,14 +66,27 @@ std::string restored_note(const json& report) {
                    part("Not restored", listed(report, "skipped")));
 }
 
+bool is_stale(const KernelLink& link, const shared::HostReport& host) {
+    return !link.digest().empty() && !host.digest.empty() &&
+           host.digest.compare(0, link.digest().size(), link.digest()) != 0;
+}
+
 IdleRelease::IdleRelease(Sessions& sessions, agents::Loop& loop, std::chrono::seconds idle)
     : sessions_(sessions), loop_(loop), idle_(idle) {}
 
+std::optional<shared::Milliseconds> IdleRelease::patience(const Session& session) const {
+    const bool never = idle_ == std::chrono::seconds::zero();
+    const auto* host = sessions_.world().link.hosts.find({}, session.row.host);
+    if (host == nullptr || !is_stale(*session.link(), host->report()))
+        return never ? std::nullopt : std::optional<shared::Milliseconds>(idle_);
+    return never ? kStalePatience : std::min<shared::Milliseconds>(idle_, kStalePatience);
+}
+
 void IdleRelease::begin() {
-    if (idle_ == std::chrono::seconds::zero()) return;
-    const auto period =
-        std::clamp<shared::Milliseconds>(shared::Milliseconds(idle_) / 4, kShortestLook,
-                                         kLongestLook);
+    const auto period = idle_ == std::chrono::seconds::zero()
+                            ? kLongestLook
+                            : std::clamp<shared::Milliseconds>(shared::Milliseconds(idle_) / 4,
+                                                               kShortestLook, kLongestLook);
     loop_.at(Monotonic::now() + period, [this] {
         look();
         begin();
@@ -91,7 +106,8 @@ void IdleRelease::look() {
         const auto known = quiet_.find(row.id);
         Quiet quiet{now, row.used_ms};
         if (known != quiet_.end() && known->second.used_ms == row.used_ms) quiet = known->second;
-        if (now - quiet.since >= idle_) {
+        const auto limit = patience(*session);
+        if (limit && now - quiet.since >= *limit) {
             (void)session->ask_release();
             quiet.since = now;  // one that is kept is asked again after as long
         }

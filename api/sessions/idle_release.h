@@ -2,11 +2,13 @@
 //
 // A kernel is idle while its session has no turn, no cell and no job. After the given time it is
 // asked to keep its names on its own host, and ended once it says that it did; the session's next
-// cell starts a kernel that takes them up. One that cannot keep its names is left running.
+// cell starts a kernel that takes them up. One that cannot keep its names is left running. By the
+// same means a kernel of an older bundle makes room for one of the newer.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -20,9 +22,12 @@ namespace sessions {
 std::string released_note(const nlohmann::json& report);
 std::string restored_note(const nlohmann::json& report);
 
+/// Whether this kernel was started by another bundle than its host has now.
+bool is_stale(const KernelLink& link, const shared::HostReport& host);
+
 class IdleRelease {
   public:
-    /// `idle` of zero: never. Both must outlive the loop's run.
+    /// `idle` of zero: only stale ones. Both must outlive the loop's run.
     IdleRelease(Sessions& sessions, agents::Loop& loop, std::chrono::seconds idle);
     /// From now on. Before the loop runs, or on its thread.
     void begin();
@@ -33,6 +38,8 @@ class IdleRelease {
         std::int64_t used_ms = 0;  // of the session then: a cell that came and went shows here
     };
     void look();
+    /// How long that session's kernel may be idle; none: for ever. The Monitor is held.
+    std::optional<shared::Milliseconds> patience(const Session& session) const;
 
     Sessions& sessions_;
     agents::Loop& loop_;

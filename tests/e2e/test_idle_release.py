@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
-from harness import Daemon, wait_until  # noqa: E402
+from harness import Daemon, albedo_program, wait_until  # noqa: E402
 from turn_rig import TurnTest, cells, notes_of  # noqa: E402
 
 SECONDS = 30
@@ -66,6 +67,34 @@ class IdleReleaseTest(unittest.TestCase):
         self.assertEqual(self.daemon.cell(self.session, "x")["value"], "7")
         self.released()
         self.assertEqual(self.daemon.cell(self.session, "x")["value"], "7")
+
+
+def another_version(folder: Path) -> Path:
+    """The programs again, with a bundle of another digest; the `albedo` among them."""
+    shutil.copytree(albedo_program().resolve().parent, folder)
+    digest = (albedo_program().resolve().parent.parent / "bundle/bundle.digest").read_bytes().strip()
+    agent = folder / "albedo-hostagent"
+    program = agent.read_bytes()
+    assert digest in program, "the digest is not where it was"
+    agent.write_bytes(program.replace(digest, digest[::-1]))
+    return folder / "albedo"
+
+
+class AnotherVersionTest(unittest.TestCase):
+    def test_an_idle_kernel_of_another_version_makes_room_for_one_of_this(self) -> None:
+        with Daemon() as daemon:
+            session = daemon.session()
+            daemon.cell(session, "x = 3")
+            old = kernels(daemon)
+            daemon.stop()
+            daemon.program = another_version(daemon.root / "other")
+            daemon.environment["ALBEDO_IDLE_SECONDS"] = "2"
+            daemon.boot()
+            wait_until(lambda: daemon.get(f"/sessions/{session}/status")["kernel"]["stale"], SECONDS,
+                       "word of its age")
+            wait_until(lambda: kernels(daemon) != old, SECONDS, "the end of the old kernel")
+            self.assertEqual(daemon.cell(session, "x")["value"], "3")
+            self.assertFalse(daemon.get(f"/sessions/{session}/status")["kernel"]["stale"])
 
 
 class IdleModelTest(TurnTest):
