@@ -3,6 +3,7 @@
 A call is numbered over the kernel's life and answered once, however often the connection breaks; an
 answer for a worker that has ended reaches nobody.
 """
+import os
 from typing import Callable
 
 
@@ -28,7 +29,10 @@ class Asks:
                 self._tell({"t": "call", "call": call, "method": args["method"], "args": args["args"]})
             else:
                 self._jobs.ask(method, args, answer)
-        except (LookupError, ValueError, OSError, TypeError, AttributeError) as error:
+        except OSError as error:
+            worker.send({"t": "answer", "ask": ask, "ok": False, "error": error.strerror or str(error),
+                         "errno": error.errno, "filename": os.fsdecode(error.filename or "")})
+        except (LookupError, ValueError, TypeError, AttributeError) as error:
             worker.send({"t": "answer", "ask": ask, "ok": False, "error": str(error)})
 
     def answered(self, worker, message: dict) -> None:

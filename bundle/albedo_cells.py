@@ -46,7 +46,7 @@ class Cells:
         self.namespace = module.__dict__
         sys.modules["__main__"] = module
         sys.modules["albedo_bundle"] = albedo_bundle
-        self._helpers = {"memory": albedo_memory.Memory(channel), "run": albedo_run.Run(channel, self.tasks),
+        self._helpers = {"memory": albedo_memory.Memory(channel), "run": albedo_run.Run(channel, self.tasks, self._current_cell),
                          "input": no_input}
         self._builtins_size = 0
         os.register_at_fork(after_in_child=self._after_fork)
@@ -257,6 +257,9 @@ class Cells:
         if not self._tagged:
             self._tagged = True
             self._streams.install({"owner": self._older_cell, "send": self._send_tagged})
+
+    def _current_cell(self) -> str:
+        return (self._tasks.current_cell() if self._tasks is not None else None) or self._newest
 
     def _older_cell(self) -> "str | None":
         """The cell whose code runs, when it is not the newest: its prints need its name."""

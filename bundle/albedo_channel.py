@@ -136,12 +136,15 @@ class Channel:
         return ask
 
     def take_answer(self, ask: int):
-        """The answer if it has come, else None. Raises AskFailed for a refusal."""
+        """The answer if it has come, else None. Raises AskFailed for a refusal, OSError where the system
+        refused."""
         message = self._answers.get(ask)
         if message is None:
             return None
         del self._answers[ask]
         if not message.get("ok"):
+            if message.get("errno"):
+                raise OSError(message["errno"], str(message.get("error")), message.get("filename") or None)
             raise AskFailed(str(message.get("error") or "it failed"))
         return message
 

@@ -1,304 +1,249 @@
-"""Programs that cells started with run(): owned by the keeper, so that they outlive cell and worker.
+"""The keeper's book of jobs: programs that cells started with run(), which outlive cell and worker.
 
-Each has a process group of its own, recorded before it runs. When its first process ends, what it
-left in the group is ended too, but for processes whose parent has left the group (an ssh master that
-stays, and its proxy).
+The rest of it is loaded with the first job: most kernels have none.
+
+It answers what cells and the daemon ask, holds the limits, and tells each end once: an end that no
+cell has taken notice of is `unread` until one asks.
 """
-import _signal
 import os
-import time
 from collections import OrderedDict
 from typing import Callable
 
 import albedo_loop
 import albedo_output
-import albedo_run_dir
-import albedo_spawn
 
 MAX_RUNNING = 64
 KEPT_ENDED = 64
-MAX_TIMEOUT_SECONDS = 86400.0
-MAX_STDIN_BYTES = 4 * 1024 * 1024
-NICE = 10
-TERM_SECONDS = 0.25
-DRAIN_SECONDS = 0.1
-READ_BYTES = 256 * 1024
 MAX_PAGE_BYTES = 1024 * 1024
-
-
-class Job:
-    def __init__(self, number: int, argv: list, log: albedo_output.OutputLog) -> None:
-        self.number = number
-        self.argv = argv
-        self.log = log
-        self.pid = 0
-        self.start = ""
-        self.started = time.monotonic()
-        self.ended = 0.0
-        self.exit_code: "int | None" = None
-        self.timed_out = False
-        self.pipe = -1
-        self.stdin = -1
-        self.stdin_left = b""
-        self.timer: "albedo_loop.Timer | None" = None
-        self.killer: "albedo_loop.Timer | None" = None
-        self.waiters: list = []
-
-    def facts(self) -> dict:
-        end = self.ended or time.monotonic()
-        return {"job": self.number, "pid": self.pid, "exit_code": self.exit_code, "timed_out": self.timed_out,
-                "ms": round((end - self.started) * 1000), "output_bytes": self.log.size,
-                "command": " ".join(self.argv)[:200]}
+TOLD_CHARACTERS = 2000
+HELD_SECONDS = 10.0  # an input that is told with the next words of the same expression
 
 
 class Jobs:
-    """`tell(message)` sends a `job` frame; `record()` writes the process file anew."""
+    """`tell(message)` sends a `job` frame; `record()` writes the process file anew; `root` and `session` say
+    where jobs are that outlive kernels."""
 
-    def __init__(self, loop: albedo_loop.Loop, tell: Callable, record: Callable, log_path: Callable) -> None:
+    def __init__(self, loop: albedo_loop.Loop, tell: Callable, record: Callable, log_path: Callable,
+                 root: str, session: str) -> None:
         self._loop = loop
         self._tell = tell
         self._record = record
         self._log_path = log_path
-        self._jobs: "OrderedDict[int, Job]" = OrderedDict()
+        self._jobs: "OrderedDict" = OrderedDict()
+        self._about: dict = {}  # number: {"cell", "service", "unread"}
+        self._waiters: dict = {}  # number: {key: answer}
         self._next = 1
+        self._root, self._session = root, session
+        self._kept = None
+        if os.path.isdir(os.path.join(root, "jobs")):
+            self._kept_jobs()
+
+    def _kept_jobs(self):
+        if self._kept is None:
+            import albedo_kept_jobs
+            self._kept = albedo_kept_jobs.KeptJobs(self._loop, self._root, self._session)
+            self._kept.begin(self._adopt, self._on_end)
+        return self._kept
 
     @property
     def running(self) -> list:
-        return [job for job in self._jobs.values() if job.exit_code is None]
+        return [job for job in self._jobs.values() if job.running]
+
+    @property
+    def holding(self) -> bool:
+        """Whether a job runs that keeps the kernel alive though nobody is attached: no service, and none
+        that outlives it anyway."""
+        return any(not self._about[job.number]["service"] and not job.kept for job in self.running)
+
+    def facts(self, job) -> dict:
+        return {**job.facts(), **self._about[job.number]}
 
     def rows(self) -> list:
-        return [job.facts() for job in self.running]
+        return [self.facts(job) for job in self.running]
 
     def all_rows(self) -> list:
-        return [job.facts() for job in self._jobs.values()]
+        return [self.facts(job) for job in self._jobs.values()]
 
     def process_entries(self) -> list:
         return [{"role": f"job {job.number}", "pid": job.pid, "pgid": job.pid, "start": job.start}
-                for job in self.running if job.pid]
+                for job in self.running if job.pid and not job.kept]
 
     # --- what cells ask ---
 
     def ask(self, method: str, args: dict, answer: Callable) -> None:
         """`answer(value)`, now or later. Raises LookupError, ValueError, OSError with words for the cell."""
         if method == "run":
-            answer(self._start(args).facts())
+            answer(self.facts(self._start(args)))
+            return
+        if method == "jobs":
+            answer(self.all_rows())
             return
         job = self._jobs.get(int(args.get("job", 0)))
         if job is None:
             raise LookupError("that job is not known any more")
-        if method == "job":
-            answer(job.facts())
-        elif method == "job_read":
-            answer(self._read(job, int(args["offset"]), int(args["limit"])))
-        elif method == "job_stop":
-            self.stop(job.number)
+        if method == "job_pipe":
+            source = self._jobs.get(int(args["source"]))
+            if source is None:
+                raise LookupError("the job to read from is not known any more")
+            self._pipe(job, source)
             answer(None)
-        elif method == "job_wait":
-            if job.exit_code is None:
-                job.waiters.append(answer)
-            else:
-                answer(job.facts())
+            return
+        job.let_go_of_input()
+        if method == "job_unwait":
+            self._waiters.get(job.number, {}).pop(args.get("key"), None)
+            answer(None)
+        elif method == "job_wait" and job.running:
+            self._waiters.setdefault(job.number, {})[args.get("key")] = answer
         else:
-            raise LookupError(f"there is no {method}")
+            if method == "job_read":
+                answer(self._read(job, int(args["offset"]), int(args["limit"])))
+            elif method == "job_stop":
+                self._stop(job, answer)
+            elif method in ("job", "job_wait"):
+                answer(self.facts(job))
+            else:
+                raise LookupError(f"there is no {method}")
+            self._retire(job)
 
-    def _start(self, args: dict) -> Job:
+    def _start(self, args: dict):
+        import albedo_job
+        import albedo_job_log
         if len(self.running) >= MAX_RUNNING:
             raise ValueError(f"{MAX_RUNNING} jobs run already")
-        argv = [_text(word) for word in args["argv"]]
-        if not argv:
-            raise ValueError("run() needs a program")
-        timeout = float(args.get("timeout") or MAX_TIMEOUT_SECONDS)
-        if not 0 < timeout <= MAX_TIMEOUT_SECONDS:
-            raise ValueError("timeout is between 0 and 86400 seconds")
-        stdin = bytes.fromhex(args.get("stdin", ""))
-        if len(stdin) > MAX_STDIN_BYTES:
-            raise ValueError(f"stdin is longer than {MAX_STDIN_BYTES} bytes")
-        env = {_text(name): _text(value) for name, value in args["env"].items()}
-        number = self._next
-        job = Job(number, argv, albedo_output.OutputLog(self._log_path(f"job-{number}")))
-        job.pipe, pipe_write = os.pipe()
-        os.set_blocking(job.pipe, False)
-        if stdin:
-            stdin_read, job.stdin = os.pipe()
-            os.set_blocking(job.stdin, False)
-            job.stdin_left = stdin
+        request = albedo_job.request_of(args)
+        source = None
+        if args.get("source") is not None:
+            source = self._jobs.get(int(args["source"]))
+            if source is None:
+                raise LookupError("the job to read from is not known any more")
+            request = request._replace(stdin="held")
+        kept = bool(args.get("keep"))
+        if kept and request.stdin == "held":
+            raise ValueError("a job that is kept cannot read from one: both would have to be")
+        about = {"cell": str(args.get("cell") or ""), "service": bool(args.get("service")), "unread": False}
+        if kept:
+            job = self._kept_jobs().start(request, about, self._next)
+            self._jobs[job.number] = job
         else:
-            stdin_read = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-
-        def record(pid: int) -> None:
-            job.pid = pid
-            job.start = albedo_run_dir.start_time(pid)
-            self._jobs[number] = job
-            self._record()
-        try:
-            albedo_spawn.spawn(albedo_spawn.Spawn(
-                argv, env, _text(args["cwd"]), {0: stdin_read, 1: pipe_write, 2: pipe_write}, nice=NICE), record)
-        except OSError as error:
-            self._jobs.pop(number, None)
-            self._record()
-            os.close(job.pipe)
-            if job.stdin >= 0:
-                os.close(job.stdin)
-            raise OSError(error.errno, f"{error.strerror}: {error.filename or argv[0]}") from None
-        finally:
-            os.close(pipe_write)
-            os.close(stdin_read)
-        self._next += 1
-        self._loop.watch(job.pipe, albedo_loop.READ, lambda _events: self._on_output(job))
-        if job.stdin >= 0:
-            self._loop.watch(job.stdin, albedo_loop.WRITE, lambda _events: self._on_stdin(job))
-        job.timer = self._loop.after(timeout, lambda: self._on_timeout(job))
-        self._tell({"t": "job", "state": "started", **job.facts()})
+            number = self._next
+            job = albedo_job.Job(self._loop, number, request,
+                                 albedo_job_log.JobLog(self._log_path(f"job-{number}")), self._on_started,
+                                 self._on_end)
+            self._about[number] = about
+            try:
+                job.begin()
+            except OSError:
+                self._jobs.pop(number, None)
+                self._about.pop(number, None)
+                self._record()
+                raise
+        self._next = max(self._next, job.number) + 1
+        self._about[job.number] = about
+        self._tell({"t": "job", **self.facts(job)})
+        if source is not None:
+            try:
+                self._pipe(job, source)
+            except LookupError:
+                job.stop(lambda *_: None)
+                raise
+        elif request.stdin == "held":
+            self._loop.after(HELD_SECONDS, job.let_go_of_input)
         return job
 
-    def _read(self, job: Job, offset: int, limit: int) -> str:
-        limit = max(0, min(limit, MAX_PAGE_BYTES))
-        self._drain(job)
-        if offset < 0:
-            offset = max(0, job.log.size + offset)
+    def _on_started(self, job) -> None:
+        self._jobs[job.number] = job
+        self._record()
+
+    def _adopt(self, job, about: dict) -> None:
+        """One that an earlier kernel of the session started."""
+        self._jobs[job.number] = job
+        self._about[job.number] = {"cell": "", "service": False, **about, "unread": False}
+        self._next = max(self._next, job.number + 1)
+
+    def _pipe(self, job, source) -> None:
+        if job.kept or source.kept:
+            raise ValueError("a job that is kept cannot be piped")
         try:
-            return job.log.read(offset, limit).decode("utf-8", "replace")
+            job.read_from(source)
         except albedo_output.Gone as gone:
             raise LookupError(str(gone)) from None
 
-    # --- output and input ---
-
-    def _on_output(self, job: Job) -> bool:
+    def _read(self, job, offset: int, limit: int) -> str:
+        """Bytes, as characters of the same numbers."""
         try:
-            data = os.read(job.pipe, READ_BYTES)
-        except BlockingIOError:
+            return job.whole(offset, max(0, min(limit, MAX_PAGE_BYTES))).decode("latin-1")
+        except albedo_output.Gone as gone:
+            raise LookupError(str(gone)) from None
+
+    def _stop(self, job, answer: Callable) -> None:
+        def settled(result: str, pids: list) -> None:
+            self._retire(job)
+            answer({"result": result, "pids": pids})
+        self._about[job.number]["stopped"] = True
+        job.stop(settled)
+
+    def _retire(self, job) -> None:
+        """A cell has taken notice of its end."""
+        about = self._about.get(job.number)
+        if about is not None and about["unread"]:
+            about["unread"] = False
+            job.seen()
+            self._tell({"t": "job", "job": job.number, "state": "read"})
+
+    # --- what the daemon asks ---
+
+    def stop(self, number: int, answer: Callable) -> bool:
+        """`answer("gone" | "SURVIVED")` later. False when there is no such job."""
+        job = self._jobs.get(number)
+        if job is None:
             return False
-        except OSError:
-            data = b""
-        if data:
-            job.log.append(data)
-            return True
-        self._close_pipe(job)
-        return False
-
-    def _drain(self, job: Job) -> None:
-        for _ in range(8):
-            if job.pipe < 0 or not self._on_output(job):
-                return
-
-    def _on_stdin(self, job: Job) -> None:
-        try:
-            written = os.write(job.stdin, job.stdin_left[:65536])
-            job.stdin_left = job.stdin_left[written:]
-        except BlockingIOError:
-            return
-        except OSError:
-            job.stdin_left = b""
-        if not job.stdin_left:
-            self._loop.unwatch(job.stdin)
-            os.close(job.stdin)
-            job.stdin = -1
-
-    def _close_pipe(self, job: Job) -> None:
-        if job.pipe >= 0:
-            self._loop.unwatch(job.pipe)
-            os.close(job.pipe)
-            job.pipe = -1
+        self._stop(job, lambda value: answer(value["result"]))
+        return True
 
     # --- ends ---
-
-    def _on_timeout(self, job: Job) -> None:
-        job.timed_out = True
-        self.stop(job.number)
-
-    def stop(self, number: int) -> bool:
-        """TERM, and KILL 0.25 s later. False when there is no such job or it has ended."""
-        job = self._jobs.get(number)
-        if job is None or job.exit_code is not None:
-            return False
-        if job.killer is None:
-            _signal_group(job.pid, _signal.SIGTERM)
-            job.killer = self._loop.after(TERM_SECONDS, lambda: _signal_group(job.pid, _signal.SIGKILL))
-        return True
 
     def reaped(self, pid: int, status: int) -> bool:
         """A child was waited for; whether it was a job of ours."""
         for job in self.running:
-            if job.pid == pid:
-                job.exit_code = os.waitstatus_to_exitcode(status)
-                job.ended = time.monotonic()
-                self._loop.cancel(job.timer)
-                self._end_group(job)
-                self._finish(job)
+            if job.process == pid:
+                job.reaped(status)
                 return True
         return False
 
-    def _end_group(self, job: Job) -> None:
-        """What the first process left behind."""
-        self._loop.cancel(job.killer)
-        members = group_members(job.pid, job.start)
-        for pid in members:
-            _signal_one(pid, _signal.SIGTERM)
-        if members:
-            self._loop.after(TERM_SECONDS, lambda: [
-                _signal_one(pid, _signal.SIGKILL) for pid in group_members(job.pid, job.start)])
+    def look(self) -> None:
+        """Now and then: those that are no children of ours."""
+        if self._kept is not None:
+            self._kept.look()
 
-    def _finish(self, job: Job) -> None:
-        self._drain(job)
-        if job.pipe >= 0:  # a descendant holds it: 100 ms more, no longer
-            self._loop.after(DRAIN_SECONDS, lambda: (self._drain(job), self._close_pipe(job)))
-        if job.stdin >= 0:
-            self._loop.unwatch(job.stdin)
-            os.close(job.stdin)
-            job.stdin = -1
+    def _on_end(self, job) -> None:
+        about = self._about[job.number]
+        waiters = self._waiters.pop(job.number, {})
+        about["unread"] = not waiters and not about["service"] and not about.get("stopped") and not job.was_seen
+        if not about["unread"]:
+            job.seen()
         self._record()
-        self._tell({"t": "job", "state": "ended", **job.facts(), "output": job.log.preview(True)[-2000:]})
-        for answer in job.waiters:
-            answer(job.facts())
-        job.waiters.clear()
-        ended = [old for old in self._jobs.values() if old.exit_code is not None]
+        self._tell({"t": "job", **self.facts(job), "output": self._last_words(job)})
+        for answer in waiters.values():
+            answer(self.facts(job))
+        ended = [old for old in self._jobs.values() if not old.running]
         for old in ended[:-KEPT_ENDED]:
-            self._close_pipe(old)
-            old.log.close()
+            if old.feeds or self._waiters.get(old.number):
+                continue
+            old.forget()
             del self._jobs[old.number]
+            del self._about[old.number]
+
+    def _last_words(self, job) -> str:
+        try:
+            return job.whole(-4 * TOLD_CHARACTERS, 4 * TOLD_CHARACTERS).decode("utf-8", "replace")[-TOLD_CHARACTERS:]
+        except albedo_output.Gone as gone:
+            return f"[{gone}]"
 
     def forget_waiters(self) -> None:
         """The worker that asked has ended."""
-        for job in self._jobs.values():
-            job.waiters.clear()
+        self._waiters.clear()
 
     def kill_all(self) -> None:
         for job in self.running:
-            _signal_group(job.pid, _signal.SIGKILL)
-
-
-def group_members(group: int, since: str) -> list:
-    """Live processes of the group, but for those whose parent left it: one that is no member and
-    started after `since`, the group's own start. Linux; elsewhere none are known."""
-    try:
-        names = os.listdir("/proc")
-    except OSError:
-        return []
-    members = []
-    for name in names:
-        process = albedo_run_dir.process(int(name)) if name.isdigit() else None
-        if process is None or process.group != group:
-            continue
-        parent = albedo_run_dir.process(process.parent)
-        if parent is not None and parent.group != group and int(parent.start) > int(since or 0):
-            continue
-        members.append(int(name))
-    return members
-
-
-def _signal_group(group: int, number: int) -> None:
-    try:
-        os.killpg(group, number)
-    except OSError:
-        pass
-
-
-def _signal_one(pid: int, number: int) -> None:
-    try:
-        os.kill(pid, number)
-    except OSError:
-        pass
-
-
-def _text(word: str) -> str:
-    return os.fsdecode(bytes.fromhex(word))
+            if not job.kept:
+                job.kill()

@@ -68,7 +68,8 @@ class Keeper:
             lambda cell: f"{albedo_run_dir.OUTPUT_FOLDER}/{cell}",
             int(settings.get("ring_bytes") or albedo_output.RING_BYTES))
         self.jobs = albedo_jobs.Jobs(self.loop, self.tell, self._record_processes,
-                                     lambda name: f"{albedo_run_dir.OUTPUT_FOLDER}/{name}")
+                                     lambda name: f"{albedo_run_dir.OUTPUT_FOLDER}/{name}",
+                                     os.path.dirname(os.path.dirname(run)), str(request.get("session") or ""))
         self._asks = albedo_asks.Asks(self.jobs, self.tell)
         self._state = albedo_release.state_path(run, str(request.get("session") or ""))
         self._release = albedo_release.Release(self.loop, self._state, request["folder"], self.cells,
@@ -145,8 +146,8 @@ class Keeper:
                 return
             if pid == self.worker.pid:
                 self.worker.reaped(status)
-            else:
-                self.jobs.reaped(pid, status)
+            elif self.jobs.reaped(pid, status):
+                self.jobs.look()
 
     def _record_processes(self) -> None:
         entries = [{"role": "keeper", "pid": os.getpid(), "pgid": os.getpgrp(), "start": self._start}]
@@ -328,7 +329,8 @@ class Keeper:
         elif kind == albedo_frames.PAGE:
             connection.send(kind, albedo_requests.page(self.cells, albedo_json.loads(payload)))
         elif kind == albedo_frames.QUERY:
-            connection.send(kind, albedo_json.dumps(albedo_requests.query(self, albedo_json.loads(payload))))
+            albedo_requests.query(self, albedo_json.loads(payload),
+                                  lambda answer: connection.send(kind, albedo_json.dumps(answer)))
 
     def _send_ack_soon(self) -> None:
         self.link.acknowledged = min(self.link.acknowledged, self.link.received - 1)
@@ -380,8 +382,9 @@ class Keeper:
             self._listener.close()
             self._listen()
         self.cells.look_at_back_pressure()
+        self.jobs.look()
         now = time.monotonic()
-        if self.attachment is not None or self.cells.busy or self.jobs.running:
+        if self.attachment is not None or self.cells.busy or self.jobs.holding:
             self._idle_since = None
         elif self._idle_since is None:
             self._idle_since = now

@@ -65,7 +65,10 @@ class Loop:
 
     def turn(self) -> None:
         """Waits for events or the next deadline, handles them."""
-        ready = self._poll.poll(self._run_due())
+        wait = self._run_due()
+        if not self.running:  # that was the end: nothing may ever come to wait for
+            return
+        ready = self._poll.poll(wait)
         handlers = self._handlers
         for descriptor, events in ready:
             handler = handlers.get(descriptor)

@@ -1,9 +1,10 @@
 """What an attached api asks of a keeper without numbers: pages of a log, and queries.
 
-Each is answered at once, and lost with its attachment (docs/PROTOCOL.md).
+Each answer is lost with its attachment (docs/PROTOCOL.md).
 """
 import os
 from _struct import Struct
+from typing import Callable
 
 import albedo_output
 import albedo_readers
@@ -31,17 +32,19 @@ def page(cells, request: dict) -> bytes:
     return PAGE_HEAD.pack(int(request["id"]), albedo_readers.cell_bytes(cell), offset, flags) + data
 
 
-def query(keeper, request: dict) -> dict:
-    """The answer to `stats`, `jobs` or `stop_job`."""
-    answer = {"id": request["id"], "ok": True}
+def query(keeper, request: dict, answer: Callable) -> None:
+    """`answer(...)` to `stats`, `jobs` or `stop_job`, now or, of the last, when it has settled."""
+    reply = {"id": request["id"], "ok": True}
     op = request.get("op")
     if op == "stats":
-        answer.update(pid=os.getpid(), worker=keeper.worker.pid, running=list(keeper.cells.running),
-                      jobs=len(keeper.jobs.running), outbox_bytes=keeper.link.outbox_bytes, note=keeper.note)
+        reply.update(pid=os.getpid(), worker=keeper.worker.pid, running=list(keeper.cells.running),
+                     jobs=len(keeper.jobs.running), outbox_bytes=keeper.link.outbox_bytes, note=keeper.note)
     elif op == "jobs":
-        answer["jobs"] = keeper.jobs.all_rows()
+        reply["jobs"] = keeper.jobs.all_rows()
     elif op == "stop_job":
-        answer["stopped"] = keeper.jobs.stop(int(request.get("job", 0)))
+        if keeper.jobs.stop(int(request.get("job", 0)), lambda result: answer({**reply, "stopped": result})):
+            return
+        reply["stopped"] = None
     else:
-        answer = {"id": request["id"], "ok": False, "error": f"there is no query {op}"}
-    return answer
+        reply = {"id": request["id"], "ok": False, "error": f"there is no query {op}"}
+    answer(reply)

@@ -494,8 +494,7 @@ bool Session::ask_release() {
 void Session::take_job(const json& job) {
     if (!job.is_object()) return;
     const auto number = number_of(job, "job");
-    const auto ended = job.find("exit_code");
-    if (text_of(job, "state") == "ended" || (ended != job.end() && !ended->is_null()))
+    if (text_of(job, "state") != "running")
         jobs_.erase(number);
     else if (jobs_.size() < kJobsKept)
         jobs_[number] = job;

@@ -396,11 +396,12 @@ class KernelTests(unittest.TestCase):
     def test_jobs(self) -> None:
         kernel = self.kernel()
         done = kernel.cell("job = run('sh', '-c', 'echo out; echo err >&2; cat; exit 3', stdin='in')\n"
-                           "code = await job\n(code, job.output.read(), job.output.tail(3), job.exit_code)")
+                           "ended = await job\n(ended.exit_code, job.output.read(), job.output.tail(3), job.exit_code)")
         self.assertEqual(eval(done["value"]), (3, "out\nerr\nin", "\nin", 3))
         self.assertIn("No such file", kernel.cell("run('/nonexistent/program')")["error"]["message"])
         self.assertEqual(kernel.cell("[run('sleep', '600').exit_code]")["value"], "[None]")
-        self.assertEqual(kernel.cell("job = run('sleep', '600'); job.stop()")["value"], "-15")
+        self.assertEqual(kernel.cell("job = run('sleep', '600'); (job.stop(), job.exit_code)")["value"],
+                         "('gone', -15)")
         self.assertEqual(kernel.cell("job = run('sleep', '600', timeout=0.1); (job.wait(), job.timed_out)")["value"],
                          "(-15, True)")
         self.assertEqual(kernel.wait_for("job", state="ended", exit_code=3)["command"][:5], "sh -c")
