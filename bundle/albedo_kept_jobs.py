@@ -173,6 +173,7 @@ class KeptJobs:
         """`adopt(job, about)` for each that is there; `on_end(job)` as each ends, and soon for those that
         ended while no kernel looked."""
         self._on_end = on_end
+        _remove_old(self._loop, os.path.dirname(self._folder))
         for number, path in listed(self._folder):
             job = open_job(self._loop, number, path)
             if job is None:
@@ -279,6 +280,22 @@ def open_job(loop: albedo_loop.Loop, number: int, path: str) -> "KeptJob | None"
         job.forget()
         return None
     return job
+
+
+def _remove_old(loop: albedo_loop.Loop, folder: str) -> None:
+    """What sessions left that have no kernel any more: jobs that ended long ago."""
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return
+    for name in names:
+        path = os.path.join(folder, name)
+        for number, job in listed(path):
+            open_job(loop, number, job)
+        try:
+            os.rmdir(path)
+        except OSError:
+            pass  # it is not empty
 
 
 def end_all(root: str, session: str) -> None:

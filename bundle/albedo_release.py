@@ -7,6 +7,7 @@ import _signal
 import os
 from typing import Callable
 
+import albedo_run_dir
 import albedo_state
 
 SAVE_SECONDS = 60.0  # then the kernel is kept; what the worker still writes counts for nothing
@@ -34,7 +35,7 @@ class Release:
         self._tell = tell
         self._timer = None
         self._seconds = seconds
-        self._written = False
+        self._written = self._marked = False
 
     def begin(self) -> None:
         if self._timer is not None:
@@ -46,7 +47,7 @@ class Release:
         elif self._jobs.running:
             self._kept("a job runs")
         elif not self._worker().alive:
-            self._tell({"t": "released", "count": 0, "bytes": 0})
+            self._released({"count": 0, "bytes": 0})
         else:
             self._timer = self._loop.after(self._seconds, self._too_slow)
             self._worker().send({"t": "save", "path": self._path, "folder": self._folder})
@@ -64,13 +65,26 @@ class Release:
             self._kept("a cell came")
         else:
             self._written = True
-            self._tell({**message, "t": "released"})
+            self._released(message)
+
+    def _released(self, report: dict) -> None:
+        """The session goes on: whoever ends this kernel leaves it what outlives kernels."""
+        try:
+            albedo_run_dir.write_file(albedo_run_dir.RELEASED_FILE, b"")
+            self._marked = True
+        except OSError as error:
+            self._kept(f"the host's disk: {error.strerror}")
+            return
+        self._tell({**report, "t": "released"})
 
     def on_execute(self) -> None:
         """A cell comes after all: what was saved is out of date."""
         if self._written:
             self._written = False
             albedo_state.forget(self._path)
+        if self._marked:
+            self._marked = False
+            albedo_state.forget(albedo_run_dir.RELEASED_FILE)
 
     def on_worker_end(self) -> None:
         if self._timer is not None:

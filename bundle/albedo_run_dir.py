@@ -14,6 +14,7 @@ SOCKET_FILE = "kernel.sock"
 SOCKET_PATH_FILE = "kernel.sock.path"
 LOG_FILE = "kernel.log"
 OUTPUT_FOLDER = "output"
+RELEASED_FILE = "released"  # there while the kernel has been released: its session goes on
 
 ALIVE, GONE, ELSEWHERE, UNSURE = "alive", "gone", "elsewhere", "unsure"
 STARTED_ANEW = "the host was started anew"

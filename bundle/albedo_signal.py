@@ -6,7 +6,8 @@
 It runs on the kernel's host and refuses for a directory of another machine. Every process is checked
 by its start time, so that a number that was given away again hits nobody. TERM, 0.25 s, KILL,
 verified; then the directory is removed. Run as a program it means that the daemon has done with the
-kernel's session here: jobs of it that outlive kernels are ended too.
+kernel's session here: jobs of it that outlive kernels are ended too, unless the kernel was released
+for another one of the same session.
 """
 import os
 import sys
@@ -107,10 +108,11 @@ def main() -> int:
         run = albedo_json.loads(b"".join(parts))["run"]
         if not isinstance(run, str) or not os.path.isabs(run):
             raise ValueError("run is no absolute path")
+        released = os.path.exists(os.path.join(run, albedo_run_dir.RELEASED_FILE))
         session = str((albedo_run_dir.read_kernel(run) or {}).get("session") or "")
         answer = end_run(run)
         root = os.path.dirname(os.path.dirname(run))
-        if session and answer.get("error") != "elsewhere" and os.path.isdir(os.path.join(root, "jobs")):
+        if session and not released and answer.get("error") != "elsewhere" and os.path.isdir(os.path.join(root, "jobs")):
             import albedo_kept_jobs
             albedo_kept_jobs.end_all(root, session)
     except (ValueError, KeyError, TypeError) as error:

@@ -340,6 +340,14 @@ class Jobs(unittest.TestCase):
         root = os.path.join(self.home.path, ".albedo-remote")
         self.assertFalse(os.path.exists(albedo_kept_jobs.folder_of(root, "s1")))
 
+    def test_a_kept_job_stays_when_its_kernel_is_released_for_another(self) -> None:
+        kernel = self.kernel()
+        self.assertEqual(self.value(kernel, "(await run('echo', 'kept', keep=True)).exit_code"), 0)
+        kernel.tell(t="release")
+        kernel.wait_for("released")
+        self.home.ladder(kernel.run)
+        self.assertEqual(self.value(self.kernel(), "run.job(1).read()"), "kept\n")
+
     def test_a_kept_flood_is_bounded(self) -> None:
         kernel = self.kernel()
         self.assertEqual(self.value(
