@@ -107,7 +107,7 @@ class Keeper:
         try:
             listener.bind(albedo_run_dir.SOCKET_FILE)
         except OSError:  # a file system without sockets
-            folder = f"/tmp/albedo-{os.getuid()}-{os.urandom(8).hex()}"
+            folder = f"{albedo_run_dir.SOCKET_FOLDER_PREFIX}{os.getuid()}-{os.urandom(8).hex()}"
             os.umask(0o077)
             os.mkdir(folder, 0o700)
             path = os.path.join(folder, albedo_run_dir.SOCKET_FILE)
@@ -399,7 +399,7 @@ class Keeper:
         if self.attachment is not None:
             self.attachment.finish()
         self.cells.close()
-        albedo_run_dir.remove_tree(self.run)
+        albedo_run_dir.remove_run(self.run)
         self.loop.running = False
 
     def log(self, words: str) -> None:

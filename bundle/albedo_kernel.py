@@ -41,7 +41,7 @@ def read_request(decoder: albedo_frames.Decoder) -> "dict | None":
 
 def refuse(socket, run: str, reason: str, detail: str) -> None:
     """Tells the bridge why there is no kernel, and leaves nothing behind."""
-    albedo_run_dir.remove_tree(run)
+    albedo_run_dir.remove_run(run)
     socket.sendall(albedo_frames.encode(0, albedo_frames.CLOSED, 0, 0, albedo_json.dumps(
         {"reason": reason, "detail": detail})))
 

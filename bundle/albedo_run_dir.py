@@ -208,3 +208,20 @@ def remove_tree(path: str) -> None:
         os.rmdir(path)
     except OSError:
         pass
+
+
+SOCKET_FOLDER_PREFIX = "/tmp/albedo-"
+
+
+def remove_run(run: str) -> None:
+    """A run directory, and the folder under /tmp that it names where it could hold no socket."""
+    try:
+        path = read_file(os.path.join(run, SOCKET_PATH_FILE)).decode()
+        folder = os.path.dirname(path)
+        nonce = folder.removeprefix(f"{SOCKET_FOLDER_PREFIX}{os.getuid()}-")
+        if len(nonce) == 16 and not set(nonce) - set("0123456789abcdef"):
+            os.unlink(path)
+            os.rmdir(folder)
+    except (OSError, UnicodeDecodeError):
+        pass
+    remove_tree(run)

@@ -93,7 +93,7 @@ def end_run(run: str) -> dict:
     _signal_all(left, _signal.SIGKILL)
     survived = _wait(left, KILL_SECONDS)
     if not survived:
-        albedo_run_dir.remove_tree(run)
+        albedo_run_dir.remove_run(run)
     return {"gone": sorted(pid for pid in targets if pid not in survived), "survived": sorted(survived)}
 
 

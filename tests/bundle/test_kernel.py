@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -266,6 +267,20 @@ class KernelTests(unittest.TestCase):
         self.assertLessEqual({job, keeper, worker}, set(answer["gone"]))
         self.assertFalse(os.path.exists(kernel.run))
         self.assertEqual(self.home.ladder(kernel.run)["error"], "gone")
+
+    def test_the_ladder_removes_a_socket_that_lies_elsewhere_and_no_other_folder(self) -> None:
+        for folder, goes in ((f"/tmp/albedo-{os.getuid()}-{os.urandom(8).hex()}", True),
+                             (os.path.join(self.home.path, "not-ours"), False)):
+            kernel = self.kernel()
+            os.mkdir(folder, 0o700)
+            self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+            path = os.path.join(folder, "kernel.sock")
+            with open(path, "w"):
+                pass
+            with open(os.path.join(kernel.run, "kernel.sock.path"), "w") as file:
+                file.write(path)
+            self.assertEqual(self.home.ladder(kernel.run)["survived"], [])
+            self.assertEqual(os.path.exists(folder), not goes)
 
     def test_end_leaves_nothing(self) -> None:
         kernel = self.kernel()
