@@ -21,6 +21,7 @@ namespace shared {
 namespace {
 
 constexpr Milliseconds kAbandonedKill{2000};
+constexpr Milliseconds kExecDeadline{3000};  // under a watchdog's patience: the caller may be the supervisor
 
 Error spawn_error(const std::string& program, const char* what, int error) {
     return {ErrorCode::failed, program + ": " + what + ": " + std::strerror(error), {}};
@@ -204,6 +205,12 @@ Result<ChildProcess> ChildProcess::spawn(const SpawnOptions& options) {
     ChildProcess child(pid, UniqueFd(pidfd_open(pid)));
     if (!child.pidfd_) return spawn_error(program, "pidfd_open", errno);
     failure_write.reset();
+    // A program on a file server that hangs, or a child that was stopped this early.
+    if (!wait_readable(failure_read.get(), kExecDeadline))
+        return Error{ErrorCode::timed_out,
+                     program + ": cannot start: it did not begin within " +
+                         std::to_string(kExecDeadline.count()) + " ms",
+                     {}};
     int error = 0;
     ssize_t got;
     do {

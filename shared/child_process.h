@@ -56,7 +56,8 @@ struct EndPlan {
 class ChildProcess {
   public:
     /// Errors: failed, with the words of errno and the program's name. An execve that fails is
-    /// reported here too (through a close-on-exec pipe), never as an exit code.
+    /// reported here too (through a close-on-exec pipe), never as an exit code. timed_out: it did not
+    /// come to its execve within 3 s; it is killed.
     static Result<ChildProcess> spawn(const SpawnOptions& options);
 
     ChildProcess(ChildProcess&&) noexcept;
