@@ -30,6 +30,8 @@ class Answers:
     def ask(self, request: dict) -> None:
         """A `call` frame's question; its answer carries the same id."""
         number = request.get("id")
+        if not isinstance(number, int) or not 0 < number < 2 ** 64:
+            raise ValueError("id")
 
         def work() -> dict:
             import albedo_calls

@@ -135,7 +135,9 @@ class Bridge:
         if then is not None:
             then(message)
         else:
-            self._to_agent(0, albedo_frames.ANSWER, message)
+            # The call's number travels in the head: the agent passes the payload on unread.
+            number = message.pop("id", 0)
+            self._write(albedo_frames.encode(0, albedo_frames.ANSWER, number, 0, albedo_json.dumps(message)))
 
     # --- from the agent ---
 

@@ -114,32 +114,40 @@ _shared = _Looks()
 
 def _list(path: str) -> dict:
     try:
-        with os.scandir(path) as found:
-            nearest = heapq.nsmallest(
-                MAX_LISTED + 1, (entry for entry in found if _is_folder(entry)), key=_by_name
-            )
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         raise Refused("not_found", f"{shown(path)} is not a directory") from None
     except OSError as fault:
         raise Refused("not_found", f"{shown(path)}: {fault.strerror}") from None
-    entries = []
-    for entry in nearest[:MAX_LISTED]:
-        try:
-            modified = int(entry.stat().st_mtime * 1000)
-        except OSError:
-            modified = None
-        entries.append(
-            {
-                **named(entry.name),
-                "modified": modified,
-                "hidden": entry.name.startswith("."),
-                "vcs": albedo_vcs.kind_of(entry.path),
-            }
-        )
+    try:
+        # By the open folder, so that the path to it is not walked again for each entry.
+        with os.scandir(folder) as found:
+            nearest = heapq.nsmallest(
+                MAX_LISTED + 1, (entry for entry in found if _is_folder(entry)), key=_by_name
+            )
+        entries = [_listed(folder, entry) for entry in nearest[:MAX_LISTED]]
+    except OSError as fault:
+        raise Refused("not_found", f"{shown(path)}: {fault.strerror}") from None
+    finally:
+        os.close(folder)
     return {
         "path": shown(path), "home": shown(home()),
         "truncated": len(nearest) > MAX_LISTED, "entries": entries,
     }
+
+
+def _listed(folder: int, entry: os.DirEntry) -> dict:
+    name = entry.name
+    shape = named(name)
+    try:
+        state = entry.stat()
+        shape["modified"] = int(state.st_mtime * 1000)
+    except OSError:
+        state = None
+        shape["modified"] = None
+    shape["hidden"] = name.startswith(".")
+    shape["vcs"] = albedo_vcs.kind_in(folder, name, state)
+    return shape
 
 
 def _is_folder(entry: os.DirEntry) -> bool:

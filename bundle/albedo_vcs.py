@@ -13,6 +13,7 @@ that could not be told is None, and `reason` holds the tool's last words.
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass, field
 
 from albedo_command import CommandFailed, answer_of
@@ -45,11 +46,39 @@ def find(folder: str) -> Repository | None:
 
 
 def kind_of(folder: str) -> str | None:
-    """`"jj"`, `"git"` or None, for the folder alone. Asked for each of up to 2,000 folders, so by
-    the one call that raises nothing where there is nothing."""
+    """`"jj"`, `"git"` or None, for the folder alone."""
     if os.access(folder + "/.jj", os.F_OK):
         return "jj"
     return "git" if os.access(folder + "/.git", os.F_OK) else None
+
+
+MARKS_KEPT = 16_384
+MARK_SECONDS = 30.0  # then looked at anew, whatever the folder's times say
+SETTLED_SECONDS = 3.0  # a folder changed more lately may change again within the same tick of its clock
+
+_marks: dict = {}  # (device, inode): (mtime, ctime, when looked, kind)
+
+
+def kind_in(folder: int, name: str, state: "os.stat_result | None") -> str | None:
+    """kind_of() for `name` in the open folder. A list asks for each of up to 2,000 folders, again and
+    again: one whose times did not change has the same names in it, and is not looked into."""
+    now = time.time()
+    if state is not None:
+        key = state.st_dev, state.st_ino
+        known = _marks.get(key)
+        if known is not None and known[0] == state.st_mtime and known[1] == state.st_ctime and \
+                now - known[2] < MARK_SECONDS:
+            return known[3]
+    kind = None
+    if os.access(name + "/.jj", os.F_OK, dir_fd=folder):
+        kind = "jj"
+    elif os.access(name + "/.git", os.F_OK, dir_fd=folder):
+        kind = "git"
+    if state is not None and now - max(state.st_mtime, state.st_ctime) > SETTLED_SECONDS:
+        if len(_marks) >= MARKS_KEPT:
+            _marks.clear()
+        _marks[key] = state.st_mtime, state.st_ctime, now, kind
+    return kind
 
 
 def examine(repository: Repository) -> None:

@@ -65,13 +65,6 @@ Result<std::string> browse_call(std::string_view request, std::uint64_t id) {
     return parsed.dump(-1, ' ', true, json::error_handler_t::replace);
 }
 
-std::uint64_t answered_call(std::string_view answer) {
-    const json parsed = json::parse(answer, nullptr, false);
-    if (!parsed.is_object()) return 0;
-    const auto id = parsed.find("id");
-    return id != parsed.end() && id->is_number_unsigned() ? id->get<std::uint64_t>() : 0;
-}
-
 Result<std::string> read_browse(std::string_view answer, std::string_view words) {
     const auto end = answer.find('\n');
     if (end != std::string_view::npos) {

@@ -22,9 +22,6 @@ bool needs_no_bundle(std::string_view request);
 /// The request as a `call` of the bridge: with `id`. Errors: invalid, no JSON object.
 shared::Result<std::string> browse_call(std::string_view request, std::uint64_t id);
 
-/// The id of an answer of the bridge's; 0 if it has none.
-std::uint64_t answered_call(std::string_view answer);
-
 /// The JSON of the one-shot's answer. Errors: failed, with what came instead.
 shared::Result<std::string> read_browse(std::string_view answer, std::string_view words);
 

@@ -247,7 +247,7 @@ void Kernels::take(Frame frame) {
     last_frame_ = Monotonic::now();
     if (frame.kernel == 0) {
         if (frame.kind != static_cast<std::uint8_t>(FrameKind::answer)) return;
-        const auto found = asked_.find(answered_call(frame.payload));
+        const auto found = asked_.find(frame.seq);
         if (found == asked_.end()) return;
         const Answered answered = std::move(found->second);
         asked_.erase(found);

@@ -61,7 +61,6 @@ std::variant<json, LookError> Folders::ask(const std::string& op, const Location
             Error{ErrorCode::protocol, host + " answered what is no JSON object", host}, {}};
     }
     json found = std::move(*parsed);
-    found.erase("id");
     if (!found.value("ok", false)) {
         return LookError{Error{code_of(found), found.value("error", "it could not look"), host},
                          {}};

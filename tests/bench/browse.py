@@ -26,8 +26,6 @@ def remote_list() -> None:
             daemon.boot()
             raw = RawHttp(daemon)
             path = "/fs/list?path=" + urllib.parse.quote(f"box:{folder}")
-            session = daemon.session(f"box:{folder}")
-            daemon.cell(session, "1")  # from here on the bridge is up
             own_master = ["-o", "ControlMaster=auto", "-o", f"ControlPath={sshd.folder}/bench-%C",
                           "-o", "ControlPersist=60"]
             ssh = [str(sshd.bin / "ssh")]
@@ -39,13 +37,16 @@ def remote_list() -> None:
                 subprocess.run([*ssh, *own_master, "box", f"ls {folder}"], check=True,
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
-            samples = interleave(10 if QUICK else 60, {
-                "albedo, bridge up": ours, "ssh ls over a master": over_master})
+            def beside(what: str, target: float) -> None:
+                samples = interleave(10 if QUICK else 60, {what: ours, "ssh ls": over_master})
+                row("list 1,000", what, scaled(samples[what], 1e3), "ms",
+                    ratio(samples[what], samples["ssh ls"], "ssh ls over a master", target))
+                row("list 1,000", "ssh ls over a master", scaled(samples["ssh ls"], 1e3), "ms")
+
+            beside("albedo, no bridge: a command of its own", 2)
+            daemon.cell(daemon.session(f"box:{folder}"), "1")  # from here on the bridge is up
+            beside("albedo, bridge up", 0.5)
             subprocess.run([*ssh, *own_master, "-O", "exit", "box"], stderr=subprocess.DEVNULL)
-            for what, values in samples.items():
-                note = "" if what != "albedo, bridge up" else ratio(
-                    values, samples["ssh ls over a master"], "ssh ls", 0.5)
-                row("list 1,000", what, scaled(values, 1e3), "ms", note)
             raw.close()
 
 

@@ -136,10 +136,9 @@ class Bridge:
         self._calls += 1
         self.send(0, frames.CALL, {"id": self._calls, **question})
         while True:
-            kind, _seq, _ack, payload = self.next(0)
-            answer = json.loads(payload)
-            if kind == frames.ANSWER and answer["id"] == self._calls:
-                return answer
+            kind, seq, _ack, payload = self.next(0)
+            if kind == frames.ANSWER and seq == self._calls:
+                return json.loads(payload)
 
     def kill(self) -> None:
         self.process.kill()

@@ -80,6 +80,25 @@ class ListTests(Folder):
         self.assertEqual(len(answer["entries"]), albedo_browse.MAX_LISTED)
         self.assertEqual(answer["entries"][-1]["name"], f"{albedo_browse.MAX_LISTED - 1:05}")
 
+    def test_a_mark_that_is_remembered_follows_what_happens_in_the_folder(self):
+        (self.root / "child").mkdir()
+        self.addCleanup(setattr, albedo_vcs, "SETTLED_SECONDS", albedo_vcs.SETTLED_SECONDS)
+        albedo_vcs.SETTLED_SECONDS = -1  # remembered at once
+
+        def mark():
+            return self.ask("list")["entries"][0]["vcs"]
+
+        self.assertEqual([mark(), mark()], [None, None])
+        self.git(self.root / "child", "init", "-q")
+        self.assertEqual([mark(), mark()], ["git", "git"])
+        before = os.stat(self.root / "child")
+        (self.root / "child" / ".jj").mkdir()
+        os.utime(self.root / "child", ns=(before.st_atime_ns, before.st_mtime_ns))
+        self.assertEqual(mark(), "jj")
+        shutil.rmtree(self.root / "child")
+        (self.root / "child").mkdir()
+        self.assertEqual(mark(), None)
+
     def test_a_name_that_is_no_utf8_is_shown_and_can_be_sent_back(self):
         os.mkdir(os.fsencode(self.root) + b"/odd\xff name")
         (entry,) = self.ask("list")["entries"]
