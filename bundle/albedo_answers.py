@@ -3,12 +3,17 @@
 Each runs in a thread; its answer is handed back in the loop. A file server that does not answer costs
 one of the threads, and no kernel anything.
 """
+from __future__ import annotations
+
 import _thread
 import os
-from collections import deque
-from typing import Callable
+from _collections import deque
 
 import albedo_loop
+
+TYPE_CHECKING = False  # what only a type checker reads costs no start-up time
+if TYPE_CHECKING:
+    from typing import Callable
 
 MAX_THREADS = 16
 MAX_WAITING = 256

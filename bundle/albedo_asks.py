@@ -3,8 +3,13 @@
 A call is numbered over the kernel's life and answered once, however often the connection breaks; an
 answer for a worker that has ended reaches nobody.
 """
+from __future__ import annotations
+
 import os
-from typing import Callable
+
+TYPE_CHECKING = False  # what only a type checker reads costs no start-up time
+if TYPE_CHECKING:
+    from typing import Callable
 
 
 class Asks:

@@ -5,7 +5,7 @@ kernel: what might take time runs in a thread (albedo_answers.py).
 """
 import os
 import sys
-from collections import deque
+from _collections import deque
 
 import albedo_answers
 import albedo_blank

@@ -12,8 +12,7 @@ import heapq
 import itertools
 import os
 import stat
-import threading
-from urllib.parse import quote_from_bytes, unquote_to_bytes
+from _thread import allocate_lock
 
 import albedo_vcs
 from albedo_command import CommandFailed
@@ -54,7 +53,10 @@ def home() -> str:
 def asked_path(request: dict) -> object:
     """`path`, or the bytes that `raw` gives percent-encoded: not every name is UTF-8."""
     raw = request.get("raw")
-    return os.fsdecode(unquote_to_bytes(raw)) if isinstance(raw, str) else request.get("path")
+    if not isinstance(raw, str):
+        return request.get("path")
+    from urllib.parse import unquote_to_bytes
+    return os.fsdecode(unquote_to_bytes(raw))
 
 
 def absolute(path: object) -> str:
@@ -73,7 +75,7 @@ class _Looks:
     """Looks under way, so that callers beside one another share one."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = allocate_lock()
         self._running: dict[tuple, _Look] = {}
 
     def answer(self, key: tuple, look) -> dict:
@@ -83,7 +85,8 @@ class _Looks:
             if mine:
                 running = self._running[key] = _Look()
         if not mine:
-            running.done.wait()
+            with running.done:
+                pass
             if running.failure is not None:
                 raise running.failure
             return running.result
@@ -96,12 +99,13 @@ class _Looks:
         finally:
             with self._lock:
                 del self._running[key]
-            running.done.set()
+            running.done.release()
 
 
 class _Look:
     def __init__(self) -> None:
-        self.done = threading.Event()
+        self.done = allocate_lock()  # held while it is under way
+        self.done.acquire()
         self.result: dict = {}
         self.failure: BaseException | None = None
 
@@ -325,4 +329,5 @@ def named(name: str) -> dict:
     """`{"name"}`, and `raw` where the name shown is not the name's own bytes."""
     if name.isascii() or (visible := shown(name)) == name:
         return {"name": name}
+    from urllib.parse import quote_from_bytes
     return {"name": visible, "raw": quote_from_bytes(os.fsencode(name))}

@@ -3,11 +3,16 @@ the first one of its kind comes.
 
 `handle({"op", ...})` gives `{"ok": true, ...}` or `{"ok": false, "code", "error"}` and never raises.
 """
+from __future__ import annotations
+
 import os
 import stat
-from typing import Any
 
 import albedo_bundle
+
+TYPE_CHECKING = False  # what only a type checker reads costs no start-up time
+if TYPE_CHECKING:
+    from typing import Any
 
 MODULES = {"list": "albedo_browse", "repo": "albedo_browse", "preview": "albedo_browse",
            "gather": "albedo_gather"}

@@ -4,14 +4,19 @@ A cell is `queued`, then `running`, then ended in exactly one `done`. One cell r
 one that awaits and is `backgrounded` lets others run beside it. Deadlines and interrupts act from
 outside the worker: SIGINT at 0, 2 and 5 seconds, each told; only `force` ends the worker.
 """
+from __future__ import annotations
+
 import _signal
 import time
-from collections import OrderedDict, deque
-from typing import Callable
+from _collections import OrderedDict, deque
 
 import albedo_json
 import albedo_loop
 import albedo_output
+
+TYPE_CHECKING = False  # what only a type checker reads costs no start-up time
+if TYPE_CHECKING:
+    from typing import Callable
 
 STARTED_SECONDS = 0.02  # cells that are quicker are told by their `done` alone
 BACKGROUND_MS = 60_000

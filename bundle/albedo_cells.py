@@ -3,12 +3,13 @@
 A cell ends in exactly one `done` message. SIGINT raises KeyboardInterrupt only while a cell's code
 runs; what user code did to the handler in between is kept for its next cell.
 """
+from __future__ import annotations
+
 import _signal
 import builtins
 import os
 import sys
 import types
-from typing import Any
 
 import albedo_bundle
 import albedo_channel
@@ -18,6 +19,10 @@ import albedo_run
 import albedo_state
 import albedo_trace
 import albedo_value
+
+TYPE_CHECKING = False  # what only a type checker reads costs no start-up time
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def no_input(prompt: object = "") -> str:

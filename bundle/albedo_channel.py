@@ -3,16 +3,21 @@
 One process, several threads: whoever waits for an answer reads for all. A SIGINT may raise at any
 bytecode of the main thread, so reading and writing are shielded from it there; waiting is not.
 """
+from __future__ import annotations
+
 import _signal
 import _socket
 import _thread
 import os
 import select
 from _struct import Struct
-from collections import deque
-from typing import Any
+from _collections import deque
 
 import albedo_json
+
+TYPE_CHECKING = False  # what only a type checker reads costs no start-up time
+if TYPE_CHECKING:
+    from typing import Any
 
 LENGTH = Struct(">I")
 READ_BYTES = 256 * 1024

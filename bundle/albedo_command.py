@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import select
-import signal
-import subprocess
 import time
+
+TYPE_CHECKING = False  # most questions run no program, and then cost nothing of this
+if TYPE_CHECKING:
+    import subprocess
 
 MAX_OUTPUT_BYTES = 64 << 20  # a listing of about a million files
 
@@ -21,6 +23,8 @@ def answer_of(argv: list[str], env: dict[str, str], seconds: float, cwd: str = "
     Raises CommandFailed with the program's own last words otherwise. No process of it is left: it
     runs in a session of its own, which is killed as a whole.
     """
+    import signal
+    import subprocess
     try:
         process = subprocess.Popen(
             argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -46,6 +50,7 @@ def answer_of(argv: list[str], env: dict[str, str], seconds: float, cwd: str = "
 
 def _drain(process: subprocess.Popen, name: str, deadline: float) -> tuple[bytes, bytes]:
     """Both streams to their ends; stdout's end ends the wait."""
+    import subprocess
     out: list[bytes] = []
     err = b""
     size = 0

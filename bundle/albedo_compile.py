@@ -2,9 +2,13 @@
 
 Pure. It knows nothing of how code runs.
 """
+from __future__ import annotations
+
 import _ast
-from types import CodeType
-from typing import NamedTuple
+
+TYPE_CHECKING = False  # what only a type checker reads costs no start-up time
+if TYPE_CHECKING:
+    from types import CodeType
 
 TOP_LEVEL_AWAIT = 0x2000  # ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 ONLY_AST = 0x400  # ast.PyCF_ONLY_AST
@@ -12,11 +16,14 @@ FUTURES = 0x1FC0000  # the bits of `from __future__ import ...` in co_flags
 CO_COROUTINE = 0x80 | 0x200  # a coroutine, or an asynchronous generator
 
 
-class Cell(NamedTuple):
-    body: "CodeType | None"  # all but the last expression
-    last: "CodeType | None"  # the last expression
-    awaits: bool
-    futures: int  # flags that later cells go on with, as at Python's own prompt
+class Cell:
+    __slots__ = ("body", "last", "awaits", "futures")
+
+    def __init__(self, body: CodeType | None, last: CodeType | None, awaits: bool, futures: int) -> None:
+        self.body = body  # all but the last expression
+        self.last = last  # the last expression
+        self.awaits = awaits
+        self.futures = futures  # flags that later cells go on with, as at Python's own prompt
 
 
 def compile_cell(code: str, filename: str, futures: int = 0) -> Cell:

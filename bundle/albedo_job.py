@@ -5,11 +5,12 @@ taken apart keep their order only roughly, but readers then get standard output 
 When its first process ends, what that left in the group is ended too, but for processes whose parent
 has left the group. Knows nothing of cells, workers and other jobs' names.
 """
+from __future__ import annotations
+
 import _signal
 import os
 import stat
 import time
-from typing import Callable, NamedTuple
 
 import albedo_job_group
 import albedo_job_input
@@ -18,6 +19,10 @@ import albedo_loop
 import albedo_output
 import albedo_run_dir
 import albedo_spawn
+
+TYPE_CHECKING = False  # what only a type checker reads costs no start-up time
+if TYPE_CHECKING:
+    from typing import Callable
 
 MAX_TIMEOUT_SECONDS = 86400.0
 MAX_STDIN_BYTES = 4 * 1024 * 1024  # in a message; more comes from a file
@@ -32,17 +37,22 @@ LISTED_CHARACTERS = 4096
 RUNNING, ENDED, LOST = "running", "ended", "lost"
 
 
-class Request(NamedTuple):
+class Request:
     """What to start. `timeout` 0: until it is stopped. `stdin`: "" end-of-file at once, "data", "path",
     "held" (a reader of another job's output, which is told later)."""
-    argv: list
-    env: dict
-    cwd: str
-    timeout: float
-    stdin: str
-    data: bytes
-    path: str
-    apart: bool  # the streams, so that readers get standard output alone
+
+    __slots__ = ("argv", "env", "cwd", "timeout", "stdin", "data", "path", "apart")
+
+    def __init__(self, argv: list, env: dict, cwd: str, timeout: float, stdin: str, data: bytes,
+                 path: str, apart: bool) -> None:
+        self.argv = argv
+        self.env = env
+        self.cwd = cwd
+        self.timeout = timeout
+        self.stdin = stdin
+        self.data = data
+        self.path = path
+        self.apart = apart  # the streams, so that readers get standard output alone
 
 
 def request_of(args: dict) -> Request:

@@ -3,13 +3,18 @@
 A number that was given away again hits nobody: members count only when they are of this process's
 session and no older than the job.
 """
+from __future__ import annotations
+
 import _signal
 import os
 import time
-from typing import Callable
 
 import albedo_loop
 import albedo_run_dir
+
+TYPE_CHECKING = False  # what only a type checker reads costs no start-up time
+if TYPE_CHECKING:
+    from typing import Callable
 
 TERM_SECONDS = 0.25
 KILL_SECONDS = 2.0

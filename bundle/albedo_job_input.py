@@ -3,11 +3,16 @@
 A reader that does not read makes the writer wait; a reader that has gone takes itself off, and a writer
 whose readers have all gone gets SIGPIPE with its next write, as in a shell.
 """
+from __future__ import annotations
+
 import os
-from typing import Callable
 
 import albedo_loop
 import albedo_output
+
+TYPE_CHECKING = False  # what only a type checker reads costs no start-up time
+if TYPE_CHECKING:
+    from typing import Callable
 
 WRITE_BYTES = 64 * 1024
 WRITES_A_TURN = 16  # then others have their turn

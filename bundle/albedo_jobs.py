@@ -5,12 +5,17 @@ The rest of it is loaded with the first job: most kernels have none.
 It answers what cells and the daemon ask, holds the limits, and tells each end once: an end that no
 cell has taken notice of is `unread` until one asks.
 """
+from __future__ import annotations
+
 import os
-from collections import OrderedDict
-from typing import Callable
+from _collections import OrderedDict
 
 import albedo_loop
 import albedo_output
+
+TYPE_CHECKING = False  # what only a type checker reads costs no start-up time
+if TYPE_CHECKING:
+    from typing import Callable
 
 MAX_RUNNING = 64
 KEPT_ENDED = 64
@@ -116,7 +121,7 @@ class Jobs:
             source = self._jobs.get(int(args["source"]))
             if source is None:
                 raise LookupError("the job to read from is not known any more")
-            request = request._replace(stdin="held")
+            request.stdin = "held"
         kept = bool(args.get("keep"))
         if kept and request.stdin == "held":
             raise ValueError("a job that is kept cannot read from one: both would have to be")

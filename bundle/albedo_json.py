@@ -5,7 +5,11 @@ digits, endless nesting. dumps() writes a stand-in for each, so that a strict re
 The C parts of the standard json package are used as they are there; where a version of Python has
 them otherwise, the package itself is.
 """
-from typing import Any
+from __future__ import annotations
+
+TYPE_CHECKING = False  # what only a type checker reads costs no start-up time
+if TYPE_CHECKING:
+    from typing import Any
 
 MAX_DEPTH = 100
 

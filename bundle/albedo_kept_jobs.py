@@ -8,12 +8,13 @@ Each is looked after by a process of its own (albedo_kept.py), so nothing here c
 One without `exit.json` whose processes are gone is `lost`: how it ended is not known, and it is never
 told as a success.
 """
+from __future__ import annotations
+
 import _signal
 import _socket
 import os
 import sys
 import time
-from typing import Callable
 
 import albedo_bundle
 import albedo_job
@@ -24,6 +25,10 @@ import albedo_kept_log
 import albedo_loop
 import albedo_run_dir
 import albedo_spawn
+
+TYPE_CHECKING = False  # what only a type checker reads costs no start-up time
+if TYPE_CHECKING:
+    from typing import Callable
 
 JOBS_FOLDER = "jobs"
 SEEN_FILE = "seen"

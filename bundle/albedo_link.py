@@ -4,7 +4,7 @@ Control frames are numbered from 1 in each direction. Each side keeps what the o
 acknowledged and sends it again after an attach. Pure: no sockets, no clock. It knows payloads as
 bytes and never reads them.
 """
-from collections import deque
+from _collections import deque
 
 OUTBOX_FRAMES = 4096
 OUTBOX_BYTES = 64 * 1024 * 1024

@@ -3,9 +3,14 @@
 poll(2) and no more: it is on Linux and macOS, and starts in no time. A handler is called with the
 events; it may watch, unwatch and set timers freely. Times are time.monotonic() seconds.
 """
+from __future__ import annotations
+
 import select
 import time
-from typing import Callable
+
+TYPE_CHECKING = False  # what only a type checker reads costs no start-up time
+if TYPE_CHECKING:
+    from typing import Callable
 
 READ = select.POLLIN
 WRITE = select.POLLOUT

@@ -4,8 +4,11 @@ Each call travels over the link to the daemon and is applied there exactly once;
 daemon has stored it, and waits while the daemon is away. Searching is done here, where a pattern
 that never ends can be interrupted.
 """
-from typing import Any
+from __future__ import annotations
 
+TYPE_CHECKING = False  # what only a type checker reads costs no start-up time
+if TYPE_CHECKING:
+    from typing import Any
 
 class Memory:
     """Notes that outlive the kernel: memory.md and a journal, kept for this workspace."""

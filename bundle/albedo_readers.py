@@ -2,12 +2,17 @@
 
 One window for each cell that somebody reads, valid for one attachment (docs/PROTOCOL.md, credit).
 """
+from __future__ import annotations
+
 import time
 from _struct import Struct
-from typing import Callable
 
 import albedo_frames
 import albedo_output
+
+TYPE_CHECKING = False  # what only a type checker reads costs no start-up time
+if TYPE_CHECKING:
+    from typing import Callable
 
 CHUNK_BYTES = 128 * 1024
 QUEUE_BYTES = 512 * 1024  # no more output is queued towards a slow bridge

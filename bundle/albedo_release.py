@@ -3,12 +3,17 @@
 The daemon asks with `release`; the keeper answers `released` or `kept`, and the daemon then ends the
 kernel as any other. The file is there only while no cell ran after it was written.
 """
+from __future__ import annotations
+
 import _signal
 import os
-from typing import Callable
 
 import albedo_run_dir
 import albedo_state
+
+TYPE_CHECKING = False  # what only a type checker reads costs no start-up time
+if TYPE_CHECKING:
+    from typing import Callable
 
 SAVE_SECONDS = 60.0  # then the kernel is kept; what the worker still writes counts for nothing
 SESSION_CHARACTERS = frozenset("0123456789abcdefghijklmnopqrstuvwxyz-")

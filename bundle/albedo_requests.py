@@ -2,12 +2,17 @@
 
 Each answer is lost with its attachment (docs/PROTOCOL.md).
 """
+from __future__ import annotations
+
 import os
 from _struct import Struct
-from typing import Callable
 
 import albedo_output
 import albedo_readers
+
+TYPE_CHECKING = False  # what only a type checker reads costs no start-up time
+if TYPE_CHECKING:
+    from typing import Callable
 
 MAX_PAGE_BYTES = 1024 * 1024
 PAGE_HEAD = Struct(">Q16sQB")

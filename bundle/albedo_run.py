@@ -3,11 +3,16 @@
 The handle is only a name for a job: the keeper starts it, keeps what it prints and knows its end, so
 that it outlives the cell, and the worker too.
 """
+from __future__ import annotations
+
 import os
 import sys
-from typing import Any
 
 import albedo_bundle
+
+TYPE_CHECKING = False  # what only a type checker reads costs no start-up time
+if TYPE_CHECKING:
+    from typing import Any
 
 PAGE_BYTES = 1024 * 1024
 WHOLE_BYTES = 16 * 1024 * 1024

@@ -2,11 +2,16 @@
 
 Used by bridge, keeper and ladder, keeper alive or not (docs/PROTOCOL.md, "Run directory").
 """
+from __future__ import annotations
+
 import os
 import sys
-from typing import Any, NamedTuple
 
 import albedo_json
+
+TYPE_CHECKING = False  # what only a type checker reads costs no start-up time
+if TYPE_CHECKING:
+    from typing import Any
 
 KERNEL_FILE = "kernel.json"
 PROCESSES_FILE = "processes"
@@ -72,11 +77,15 @@ def _command_output(*argv: str) -> str:
     return done.stdout.decode("utf-8", "replace").strip()
 
 
-class Machine(NamedTuple):
+class Machine:
     """Which machine this is and since when it is up. Empty where the system does not say."""
-    hostname: str
-    machine_id: str
-    boot_id: str
+
+    __slots__ = ("hostname", "machine_id", "boot_id")
+
+    def __init__(self, hostname: str, machine_id: str, boot_id: str) -> None:
+        self.hostname = hostname
+        self.machine_id = machine_id
+        self.boot_id = boot_id
 
 
 def this_machine() -> Machine:
@@ -89,13 +98,17 @@ def this_machine() -> Machine:
     return Machine(os.uname().nodename, machine_id, boot_id)
 
 
-class Process(NamedTuple):
+class Process:
     """What /proc says of a process."""
-    state: str
-    parent: int
-    group: int
-    session: int
-    start: str
+
+    __slots__ = ("state", "parent", "group", "session", "start")
+
+    def __init__(self, state: str, parent: int, group: int, session: int, start: str) -> None:
+        self.state = state
+        self.parent = parent
+        self.group = group
+        self.session = session
+        self.start = start
 
 
 def process(pid: int) -> "Process | None":

@@ -4,22 +4,31 @@ fork(2) by hand, since it needs what the standard ways do not give together in n
 group of its own, and a pause between its start and its program. Only a process with one thread may
 call it.
 """
+from __future__ import annotations
+
 import _signal
 import os
-from typing import Callable, NamedTuple
+
+TYPE_CHECKING = False  # what only a type checker reads costs no start-up time
+if TYPE_CHECKING:
+    from typing import Callable
 
 RESET_SIGNALS = (_signal.SIGPIPE, _signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT,
                  _signal.SIGCHLD)
 
 
-class Spawn(NamedTuple):
-    argv: list
-    env: dict
-    cwd: str
-    descriptors: dict  # number in the child: number here
-    nice: int = 0
-    new_session: bool = False
-    open_files: int = 0  # soft limit, 0: as it is
+class Spawn:
+    __slots__ = ("argv", "env", "cwd", "descriptors", "nice", "new_session", "open_files")
+
+    def __init__(self, argv: list, env: dict, cwd: str, descriptors: dict, nice: int = 0,
+                 new_session: bool = False, open_files: int = 0) -> None:
+        self.argv = argv
+        self.env = env
+        self.cwd = cwd
+        self.descriptors = descriptors  # number in the child: number here
+        self.nice = nice
+        self.new_session = new_session
+        self.open_files = open_files  # soft limit, 0: as it is
 
 
 def set_open_files(limit: int) -> None:

@@ -10,14 +10,19 @@ is pickled by itself. One value or definition that fails costs itself alone.
 The file is written whole or not at all, 0600. It is the user's own, on the user's own host, and is
 trusted like their code: loading it runs what their classes define.
 """
+from __future__ import annotations
+
 import io
 import os
 import sys
 import time
 import types
-from typing import Callable
 
 import albedo_json
+
+TYPE_CHECKING = False  # what only a type checker reads costs no start-up time
+if TYPE_CHECKING:
+    from typing import Callable
 
 VERSION = 1
 VALUE_BYTES = 8 * 1024 * 1024

@@ -1,9 +1,14 @@
 """A socket in a loop: reads what comes, sends what fits and keeps the rest. Never blocks."""
+from __future__ import annotations
+
 import _socket
-from collections import deque
-from typing import Callable
+from _collections import deque
 
 import albedo_loop
+
+TYPE_CHECKING = False  # what only a type checker reads costs no start-up time
+if TYPE_CHECKING:
+    from typing import Callable
 
 READ_BYTES = 256 * 1024
 

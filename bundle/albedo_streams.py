@@ -4,13 +4,18 @@ Both write to one pipe. A line leaves as it is printed, as on a terminal. A cell
 lines is switched to whole buffers, flushed every 10 ms by a thread that lives as long as the flood,
 and before a child starts, so that what children print stays in order.
 """
+from __future__ import annotations
+
 import _codecs
 import _io
 import _thread
 import os
 import sys
 import time
-from typing import Callable
+
+TYPE_CHECKING = False  # what only a type checker reads costs no start-up time
+if TYPE_CHECKING:
+    from typing import Callable
 
 BUFFER_BYTES = 64 * 1024
 FLOOD_WRITES = 512  # this many lines ...

@@ -4,11 +4,16 @@ The loop turns while a cell awaits and while the worker is idle; a cell without 
 interrupt names its cell: code of that cell that holds the loop gets KeyboardInterrupt where it
 is, tasks of the cell that wait are cancelled, and what swallows its cancellation is ended.
 """
+from __future__ import annotations
+
 import asyncio
 import asyncio.events
 import contextvars
 import weakref
-from typing import Any, Callable, Coroutine
+
+TYPE_CHECKING = False  # what only a type checker reads costs no start-up time
+if TYPE_CHECKING:
+    from typing import Any, Callable, Coroutine
 
 CELL: contextvars.ContextVar = contextvars.ContextVar("albedo_cell", default=None)
 SWALLOW_SECONDS = 0.5

@@ -3,7 +3,7 @@
 Imports the standard traceback package only when there is something to tell.
 """
 import sys
-from collections import deque
+from _collections import deque
 
 MAX_TRACEBACK_CHARACTERS = 64 * 1024
 MAX_MESSAGE_CHARACTERS = 8 * 1024

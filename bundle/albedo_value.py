@@ -2,7 +2,11 @@
 
 A broken, endless or enormous repr costs the cell its value, never the worker.
 """
-from typing import Any
+from __future__ import annotations
+
+TYPE_CHECKING = False  # what only a type checker reads costs no start-up time
+if TYPE_CHECKING:
+    from typing import Any
 
 MAX_CHARACTERS = 4000
 MAX_ENTRIES = 50

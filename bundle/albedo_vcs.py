@@ -14,21 +14,20 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass, field
 
 from albedo_command import CommandFailed, answer_of
 
 SECONDS = 2.0
 
 
-@dataclass
 class Repository:
     """A repository and what was found: `facts` is the JSON shown, paths are for the preview."""
 
-    kind: str
-    root: str
-    facts: dict = field(default_factory=dict)
-    changed: list[bytes] | None = None  # a trailing `/` stands for all below it
+    def __init__(self, kind: str, root: str) -> None:
+        self.kind = kind
+        self.root = root
+        self.facts: dict = {}
+        self.changed: list[bytes] | None = None  # a trailing `/` stands for all below it
 
 
 def find(folder: str) -> Repository | None:

@@ -3,12 +3,13 @@
 It can do to the worker what it likes, and nothing that the worker does can harm it. It knows
 nothing of cells: messages and bytes go to its owner.
 """
+from __future__ import annotations
+
 import _signal
 import _socket
 import os
 import sys
 from _struct import Struct
-from typing import Callable
 
 import albedo_bundle
 import albedo_json
@@ -16,6 +17,10 @@ import albedo_loop
 import albedo_run_dir
 import albedo_spawn
 import albedo_stream
+
+TYPE_CHECKING = False  # what only a type checker reads costs no start-up time
+if TYPE_CHECKING:
+    from typing import Callable
 
 LENGTH = Struct(">I")
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
