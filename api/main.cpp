@@ -17,6 +17,7 @@
 #include "api/http/routes_fs.h"
 #include "api/http/routes_hosts.h"
 #include "api/http/routes_memory.h"
+#include "api/http/routes_metrics.h"
 #include "api/http/routes_sessions.h"
 #include "api/http/server.h"
 #include "api/http/turn_routes.h"
@@ -136,6 +137,7 @@ int run() {
     auto database = store::Database::open({home.database_file(), store::schema()});
     if (!database) return fail(home.database_file().string() + " cannot be used", database.error());
 
+    metrics::Metrics counted;
     agents::Monitor monitor;
     agents::Hosts hosts(monitor, loop, supervisor,
                         [&](const std::string& host, const shared::HostReport& report) {
@@ -145,6 +147,7 @@ int run() {
                                 },
                                 [](const shared::Result<void>&) {});
                         });
+    hosts.set_metrics(&counted);
     if (auto recalled = recall(**database, hosts); !recalled)
         return fail("the store cannot be read", recalled.error());
 
@@ -155,7 +158,8 @@ int run() {
                                           seconds_of("ALBEDO_KERNEL_GRACE_SECONDS", 3600s)},
                                          **database,
                                          memory,
-                                         *page};
+                                         *page,
+                                         counted};
     sessions::Sessions all_sessions(session_world);
     hosts.set_listener(&all_sessions);
     if (auto loaded = all_sessions.load(); !loaded)
@@ -192,11 +196,17 @@ int run() {
     http::ServerOptions options;
     options.token = welcome.token;
     options.on_request = [&] { page->add(shared::Counter::requests); };
+    options.on_response = [&](const std::string& method, const std::string& pattern, int status,
+                              std::chrono::nanoseconds took) {
+        counted.add(metrics::Count::http_requests, {method, pattern, std::to_string(status)});
+        if (pattern != "-") counted.observe(metrics::Time::http_requests, {pattern}, took);
+    };
     http::Server server(std::move(options));
     http::add_session_routes(server, routes);
     http::add_cell_routes(server, routes);
     http::add_host_routes(server, routes);
     http::add_daemon_routes(server, routes);
+    http::add_metrics_routes(server, routes, counted);
     http::add_fs_routes(server, folders);
     http::add_memory_routes(server, memory, links);
     http::TurnRoutes turn_routes{turns, hosts, home.config_file(),

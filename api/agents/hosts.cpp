@@ -89,6 +89,18 @@ std::vector<std::string> Hosts::names(const Monitor::Lock&) const {
 
 Result<shared::Answer> Hosts::call(const std::string& host, shared::ToAgent request,
                                    shared::TimePoint deadline, WhenFull when_full) {
+    const auto begun = shared::Monotonic::now();
+    auto answer = ask(host, std::move(request), deadline, when_full);
+    if (metrics_ != nullptr) {
+        const char* outcome = answer ? "ok" : shared::to_string(answer.error().code);
+        metrics_->add(metrics::Count::host_calls, {host, outcome});
+        metrics_->observe(metrics::Time::host_calls, {host}, shared::Monotonic::now() - begun);
+    }
+    return answer;
+}
+
+Result<shared::Answer> Hosts::ask(const std::string& host, shared::ToAgent request,
+                                  shared::TimePoint deadline, WhenFull when_full) {
     std::visit(
         [&](auto& message) {
             if constexpr (requires { message.deadline_ms; })

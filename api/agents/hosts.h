@@ -14,6 +14,7 @@
 
 #include "api/agents/host_end.h"
 #include "api/agents/supervisor_link.h"
+#include "api/metrics/metrics.h"
 
 namespace agents {
 
@@ -40,6 +41,8 @@ class Hosts {
     /// Before start: what the store remembers.
     void remember(const std::string& host, shared::HostReport report);
     void set_listener(HostListener* listener) { listener_ = listener; }
+    /// Where calls are counted; lent. Before start.
+    void set_metrics(metrics::Metrics* metrics) { metrics_ = metrics; }
 
     // Loop thread, without the Monitor:
     void take_offer(shared::ChannelOffer offer, std::vector<shared::UniqueFd> descriptors);
@@ -63,6 +66,8 @@ class Hosts {
 
   private:
     HostEnd& make(const std::string& host);
+    shared::Result<shared::Answer> ask(const std::string& host, shared::ToAgent request,
+                                       shared::TimePoint deadline, WhenFull when_full);
 
     struct Entry {
         std::unique_ptr<HostEnd> end;
@@ -74,6 +79,7 @@ class Hosts {
     SupervisorLink& supervisor_;
     Saver save_;
     HostListener* listener_ = nullptr;
+    metrics::Metrics* metrics_ = nullptr;
     std::map<std::string, Entry> hosts_;
     std::condition_variable call_ended_;  // a place at some bulkhead is free
 };

@@ -159,6 +159,15 @@ std::optional<Response> Connection::judge(const RequestHead& head, Router::Match
 }
 
 Response Connection::handle(const Route& route, const Request& request) const {
+    const TimePoint begun = Monotonic::now();
+    Response response = handled(route, request);
+    if (context_.options.on_response)
+        context_.options.on_response(route.method, route.pattern, response.status,
+                                     Monotonic::now() - begun);
+    return response;
+}
+
+Response Connection::handled(const Route& route, const Request& request) const {
     try {
         return route.handler(request);
     } catch (const std::exception& fault) {
@@ -174,6 +183,8 @@ bool Connection::serve_one(RequestHead& head) {
     Router::Match match;
     BodyFraming framing;
     if (auto refused = judge(head, match, framing)) {
+        if (context_.options.on_response)
+            context_.options.on_response("-", "-", refused->status, {});
         // Only what was read to its end leaves the connection in step, and only for one of ours.
         const bool keep = refused->status == 404 || refused->status == 405;
         const auto body = body_framing(head);

@@ -51,6 +51,7 @@ class Connection {
     std::optional<Response> judge(const RequestHead& head, Router::Match& match,
                                   BodyFraming& framing) const;
     Response handle(const Route& route, const Request& request) const;
+    Response handled(const Route& route, const Request& request) const;
 
     const ServerContext& context_;
     ClientSocket& socket_;

@@ -105,6 +105,10 @@ struct ServerOptions {
     std::string token{};
     std::size_t max_connections = kMaxConnections;
     std::function<void()> on_request{};  // for counters; from any worker thread
+    /// Every answer: the route's pattern ("-" where none was reached) and how long its handler took.
+    std::function<void(const std::string& method, const std::string& pattern, int status,
+                       std::chrono::nanoseconds took)>
+        on_response{};
     /// How long to wait for requests; shorter in tests.
     shared::Milliseconds head_deadline = kHeadDeadline, idle_deadline = kIdleDeadline,
                          body_deadline = kBodyDeadline, write_deadline = kWriteDeadline;

@@ -41,6 +41,7 @@ void Session::replace_link(KernelRecord record) {
 }
 
 void Session::drop_link() {
+    away_since_.reset();
     if (!link_) return;
     link_->leave();
     // Perhaps one of its own functions called us.
@@ -179,6 +180,13 @@ void Session::on_channel_lost() {
 }
 
 void Session::link_changed() {
+    const auto now = shared::Monotonic::now();
+    if (link_ && link_->state() == LinkState::reattaching && !away_since_) away_since_ = now;
+    if (link_ && link_->state() == LinkState::attached && away_since_) {
+        world_.metrics.add(metrics::Count::reattaches, {row.host});
+        world_.metrics.observe(metrics::Time::reattaches, {row.host}, now - *away_since_);
+        away_since_.reset();
+    }
     for (auto& [id, cell] : cells_) cell->notify();
 }
 
@@ -269,6 +277,7 @@ void Session::save(const LiveCell& cell) {
 void Session::finish(LiveCell& cell, CellStatus status, const std::string& name,
                      const std::string& message) {
     cell.row.status = status;
+    world_.metrics.add(metrics::Count::cells, {store::to_string(status)});
     if (!name.empty())
         cell.row.error = dump(json{{"name", name}, {"message", message}, {"traceback", ""}});
     save(cell);
@@ -503,6 +512,7 @@ void Session::take_job(const json& job) {
 void Session::take_done(LiveCell& cell, const json& frame) {
     const auto status = store::cell_status(text_of(frame, "status"));
     cell.row.status = status && store::finished(*status) ? *status : CellStatus::error;
+    world_.metrics.add(metrics::Count::cells, {store::to_string(cell.row.status)});
     cell.row.value = text_of(frame, "value");
     const auto error = frame.find("error");
     cell.row.error = error != frame.end() && error->is_object() ? dump(*error) : "";

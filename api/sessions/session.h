@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "api/metrics/metrics.h"
 #include "api/sessions/kernel_calls.h"
 #include "api/sessions/kernel_link.h"
 #include "api/sessions/live_cell.h"
@@ -30,6 +31,7 @@ struct SessionWorld {
     store::Database& database;
     KernelCalls& calls;
     shared::ProcessPage& page;
+    metrics::Metrics& metrics;
 };
 
 struct CellRequest {
@@ -152,6 +154,7 @@ class Session : public KernelLink::Delegate, public std::enable_shared_from_this
     std::string start_failure_;
     nlohmann::json worker_;
     std::map<std::int64_t, nlohmann::json> jobs_;
+    std::optional<shared::TimePoint> away_since_;  // the connection to the kernel broke
 };
 
 }  // namespace sessions

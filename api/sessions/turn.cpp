@@ -294,6 +294,7 @@ void Turn::act(const turn::Finish& action) {
     auto lock = monitor_.lock();
     if (dropped_) return;
     conversation_->waiting.erase(origin_.input.seq);
+    world_.sessions.world().metrics.add(metrics::Count::turns, {action.outcome});
     drop();
     on_end_();
 }
@@ -410,6 +411,10 @@ void Turn::act(const turn::SendRequest& action) {
     Sink sink(*this);
     const auto outcome = (*provider)->run(request_->request, sink, cancel_);
     sink.flush();
+    world_.sessions.world().metrics.add(
+        metrics::Count::provider_attempts,
+        {request_->provider,
+         std::holds_alternative<providers::Completion>(outcome) ? "ok" : "failed"});
     if (stopped()) return;
     if (const auto* completion = std::get_if<providers::Completion>(&outcome))
         return take_answer(*completion);
