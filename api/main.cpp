@@ -16,6 +16,7 @@
 #include "api/http/routes_daemon.h"
 #include "api/http/routes_fs.h"
 #include "api/http/routes_hosts.h"
+#include "api/http/routes_jobs.h"
 #include "api/http/routes_memory.h"
 #include "api/http/routes_metrics.h"
 #include "api/http/routes_sessions.h"
@@ -165,6 +166,7 @@ int run() {
     if (auto loaded = all_sessions.load(); !loaded)
         return fail("the sessions cannot be read", loaded.error());
     sessions::Cells cells(all_sessions);
+    sessions::Jobs jobs(all_sessions);
     sessions::IdleRelease idle_release(all_sessions, loop, seconds_of("ALBEDO_IDLE_SECONDS", 0s));
 
     workspaces::Projects projects(**database, folders, links);
@@ -205,6 +207,7 @@ int run() {
     http::add_session_routes(server, routes);
     http::add_cell_routes(server, routes);
     http::add_host_routes(server, routes);
+    http::add_job_routes(server, jobs);
     http::add_daemon_routes(server, routes);
     http::add_metrics_routes(server, routes, counted);
     http::add_fs_routes(server, folders);

@@ -193,7 +193,7 @@ class Jobs:
         if about is not None and about["unread"]:
             about["unread"] = False
             job.seen()
-            self._tell({"t": "job", "job": job.number, "state": "read"})
+            self._tell({"t": "job", "job": job.number, "state": "read", "kept": job.kept})
 
     # --- what the daemon asks ---
 

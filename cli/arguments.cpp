@@ -57,6 +57,7 @@ struct Parsed {
     HistoryOptions history;
     AttachOptions attach;
     InterruptOptions interrupt;
+    JobsOptions jobs;
     LogsOptions logs;
     HostOptions host;
     FolderOptions folder;
@@ -118,6 +119,24 @@ void add_cells(CLI::App& app, Parsed& p) {
     interrupt->add_option("target", p.interrupt.target, "a session or a cell")->required();
     interrupt->add_flag("--force", p.interrupt.force,
                         "end the Python process when the cell does not react: variables are lost");
+}
+
+void add_jobs(CLI::App& app, Parsed& p) {
+    const auto with_session = [&p](CLI::App* added) {
+        added->add_option("-s,--session", p.jobs.session,
+                          "a folder, or a session's id or its start; all of them if not given");
+    };
+    auto* jobs = command(app, p, "jobs", "the programs that cells started with run()",
+                         "  albedo jobs stop 3    end one, and what it started",
+                         [&p] { return run_jobs(p.common, p.jobs); });
+    with_session(jobs);
+    jobs->require_subcommand(0, 1);
+    auto* stop = command(*jobs, p, "stop", "end a job: TERM, then KILL, to all of its group", "",
+                         [&p] { return run_stop_job(p.common, p.jobs); });
+    with_session(stop);
+    stop->add_option("job", p.jobs.job, "its number")
+        ->required()
+        ->check(CLI::Range(1, 1'000'000'000));
 }
 
 void add_turns(CLI::App& app, Parsed& p) {
@@ -251,6 +270,7 @@ shared::Result<int> run_command_line(int argc, char** argv, bool& json) {
     app.set_version_flag("--version", "albedo " ALBEDO_VERSION);
     app.require_subcommand(0, 1);
     add_cells(app, parsed);
+    add_jobs(app, parsed);
     add_turns(app, parsed);
     add_daemon(app, parsed);
     add_hosts(app, parsed);

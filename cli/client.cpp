@@ -124,6 +124,10 @@ shared::Result<Json> Client::post(const std::string& path, const Json& body, Rep
                    timeout);
 }
 
+shared::Result<Json> Client::remove(const std::string& path) {
+    return request("DELETE", path, "", Repeat::only_unsent, kRequestTimeout);
+}
+
 shared::Result<Json> Client::request(const char* method, const std::string& path,
                                      const std::string& body, Repeat repeat, Milliseconds timeout) {
     const auto give_up = shared::Monotonic::now() + kRetryPatience;

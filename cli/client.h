@@ -44,6 +44,9 @@ class Client {
                               Repeat repeat = Repeat::freely,
                               shared::Milliseconds timeout = kRequestTimeout);
 
+    /// DELETE, sent at most once.
+    shared::Result<Json> remove(const std::string& path);
+
     /// Reads an event stream until `on_event` returns false (ok) or the stream ends (Error
     /// unreachable: open it again with the last id).
     shared::Result<void> stream(const std::string& path, const std::string& last_event_id,

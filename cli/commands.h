@@ -66,6 +66,15 @@ struct InterruptOptions {
 };
 shared::Result<int> run_interrupt(const Common& common, const InterruptOptions& options);
 
+struct JobsOptions {
+    std::string session;  // a folder, or a session's id or its start; empty: all
+    std::string job;      // to stop
+};
+/// The programs that cells started.
+shared::Result<int> run_jobs(const Common& common, const JobsOptions& options);
+/// Ends one, and what it started; never asked twice.
+shared::Result<int> run_stop_job(const Common& common, const JobsOptions& options);
+
 shared::Result<int> run_status(const Common& common);
 
 struct LogsOptions {

@@ -50,6 +50,9 @@ struct Conversation {
     /// The model was not told yet that this kernel carried on over the restart.
     bool tell_carried_on = false;
     bool removed = false;
+    /// Something ended of which the model is to hear by a turn of its own, perhaps.
+    bool wake_owed = false;
+    bool waking = false;  // that turn is being admitted
 };
 
 }  // namespace sessions

@@ -169,6 +169,8 @@ void KernelLink::frame(shared::KernelFrame frame) {
         }
         case FrameKind::page:
             return delegate_.page(std::move(frame.payload));
+        case FrameKind::query:
+            return delegate_.query(frame.payload);
         case FrameKind::refused: {
             auto reason = parse_kernel_json(frame.payload);
             cut(true);

@@ -51,6 +51,8 @@ class KernelLink : public agents::Attachment, public std::enable_shared_from_thi
         virtual void output(const std::string& cell_bytes, std::uint64_t offset,
                             std::shared_ptr<const std::string> payload, std::size_t skip) = 0;
         virtual void page(std::string payload) = 0;
+        /// The answer to a query frame.
+        virtual void query(const std::string& payload) = 0;
         virtual void answered(std::uint64_t call) = 0;
         /// The kernel is not there any more; proved.
         virtual void gone(const std::string& detail) = 0;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "api/sessions/kernel_json.h"
+#include "api/sessions/wakes.h"
 #include "shared/frame_codec.h"
 #include "shared/log.h"
 
@@ -131,11 +132,14 @@ void Session::gone(const std::string& detail) {
             return store::delete_kernel(connection, run_id);
         },
         [](const Result<void>&) {});
+    lose_jobs();
     std::vector<CellPtr> unsent;
     for (auto& [id, cell] : cells_) {
         if (cell->finished()) continue;
-        if (cell->maybe_sent)
+        if (cell->maybe_sent) {
             finish(*cell, CellStatus::lost, "KernelLost", "the kernel is gone: " + detail);
+            if (cell->backgrounded) owe(wake_key(id), wake_line(cell->row), id);
+        }
         else
             unsent.push_back(cell);
     }
@@ -346,6 +350,28 @@ bool Session::ask_page(CellId cell, std::uint64_t offset, std::size_t limit, std
     return false;
 }
 
+bool Session::ask_query(json question, std::uint64_t& id, PageWait& wait) {
+    if (!link_ || link_->state() != LinkState::attached) return false;
+    id = next_page_++;
+    question["id"] = id;
+    pages_[id] = &wait;
+    if (link_->send_now(static_cast<std::uint8_t>(shared::FrameKind::query), question)) return true;
+    pages_.erase(id);
+    return false;
+}
+
+void Session::query(const std::string& payload) {
+    const auto answer = parse_kernel_json(payload);
+    if (!answer) return;
+    const auto found = pages_.find(static_cast<std::uint64_t>(number_of(*answer, "id", -1)));
+    if (found == pages_.end()) return;
+    PageWait& wait = *found->second;
+    pages_.erase(found);
+    wait.bytes = payload;
+    wait.answered = true;
+    wait.changed.notify_all();
+}
+
 void Session::page(std::string payload) {
     constexpr std::size_t kHead = 8 + 16 + 8 + 1;
     if (payload.size() < kHead) return;
@@ -384,7 +410,7 @@ json Session::credits() {
 // --- what the kernel says -----------------------------------------------------------------------
 
 /// Nobody waits for it: what is not stored is not acknowledged, and the kernel says it again.
-void Session::keep(FrameNumber number, Effect effect) {
+void Session::keep(FrameNumber number, Effect effect, std::function<void()> after) {
     world_.database.post_soon(
         [run_id = link_->record().run_id, number,
          effect = std::move(effect)](store::Connection& connection) -> Result<void> {
@@ -393,17 +419,80 @@ void Session::keep(FrameNumber number, Effect effect) {
                 return received;
             return effect ? effect(connection) : Result<void>{};
         },
-        [&monitor = world_.link.monitor, number,
+        [&monitor = world_.link.monitor, number, after = std::move(after), owner = weak_from_this(),
          weak = std::weak_ptr(link_)](const Result<void>& kept) {
             auto link = weak.lock();
-            if (!link) return;
+            auto self = owner.lock();
             auto lock = monitor.lock();
-            if (kept)
+            if (link && kept)
                 link->stored(number.seq);
-            else
+            else if (link)
                 link->store_failed("what the kernel said could not be stored: " +
                                    kept.error().message);
+            if (kept && self && after) after();
         });
+}
+
+// --- ends that the model is to hear of ----------------------------------------------------------
+
+namespace {
+/// Only what a turn's cell started: those may go on in the background.
+Result<void> insert_owed(store::Connection& connection, const store::WakeRow& wake,
+                         CellId started_by) {
+    auto cell = store::find_cell(connection, started_by);
+    if (!cell) return std::move(cell).error();
+    if (!*cell || (*cell)->background_ms <= 0) return {};
+    return store::insert_wake(connection, wake);
+}
+}  // namespace
+
+void Session::keep_job(FrameNumber number, const json& job) {
+    const std::string state = text_of(job, "state");
+    const std::string key = wake_key(link_->record().run_id, job);
+    const auto cell = CellId::parse(text_of(job, "cell"));
+    if (on_job && state != "read") on_job(job);
+    if (state == "read")
+        return keep(number, [id = row.id, key](store::Connection& connection) {
+            return store::retire_wake(connection, id, key);
+        });
+    if (!flag_of(job, "unread") || (state != "ended" && state != "lost") || !cell)
+        return keep(number, nullptr);
+    const store::WakeRow wake{0, row.id, key, wake_line(job), shared::wall_ms()};
+    keep(
+        number,
+        [wake, cell = *cell](store::Connection& connection) {
+            return insert_owed(connection, wake, cell);
+        },
+        [this] {
+            if (on_wake) on_wake();
+        });
+}
+
+void Session::owe(std::string key, std::string text, CellId started_by) {
+    const store::WakeRow wake{0, row.id, std::move(key), std::move(text), shared::wall_ms()};
+    world_.database.post(
+        [wake, started_by](store::Connection& connection) {
+            return insert_owed(connection, wake, started_by);
+        },
+        [this, weak = weak_from_this()](const Result<void>& kept) {
+            auto self = weak.lock();
+            if (!self || !kept) return;
+            auto lock = world_.link.monitor.lock();
+            if (on_wake) on_wake();
+        });
+}
+
+/// The kernel is gone: so are its jobs, but those that outlive it, of which the next one tells.
+void Session::lose_jobs() {
+    for (auto& [number, job] : std::exchange(jobs_, {})) {
+        const auto cell = CellId::parse(text_of(job, "cell"));
+        if (flag_of(job, "kept")) continue;
+        job["state"] = "lost";
+        job["end"] = "lost with its kernel, so how it ended is not known";
+        if (on_job) on_job(job);
+        if (cell && !flag_of(job, "service"))
+            owe(wake_key(link_->record().run_id, job), wake_line(job), *cell);
+    }
 }
 
 Session::CellPtr Session::adopt(CellId id) {
@@ -454,9 +543,18 @@ void Session::control(FrameNumber number, const json& frame) {
         if (!cell) cell = adopt(*id);
         if (!cell) return keep(number, nullptr);
         if (!cell->finished()) take_done(*cell, frame);
-        keep(number, [saved = cell->row](store::Connection& connection) {
-            return store::save_cell(connection, saved);
-        });
+        std::optional<store::WakeRow> wake;  // whoever interrupted it knows
+        if (cell->backgrounded && cell->row.background_ms > 0 && cell->row.interrupt == 0)
+            wake = {0, row.id, wake_key(cell->row.id), wake_line(cell->row), shared::wall_ms()};
+        keep(
+            number,
+            [saved = cell->row, wake](store::Connection& connection) -> Result<void> {
+                if (auto kept = store::save_cell(connection, saved); !kept) return kept;
+                return wake ? store::insert_wake(connection, *wake) : Result<void>{};
+            },
+            [this, owed = wake.has_value()] {
+                if (owed && on_wake) on_wake();
+            });
         cell->notify();
         return evict();
     }
@@ -484,6 +582,7 @@ void Session::control(FrameNumber number, const json& frame) {
         worker_.erase("t");
     } else if (type == "job") {
         take_job(frame);
+        return keep_job(number, frame);
     } else if (type == "restored") {
         if (on_kernel_restored) on_kernel_restored(frame);
     } else if (type == "kept") {

@@ -42,7 +42,7 @@ struct CellRequest {
     bool maybe_sent = false;  // an earlier api may have sent it: only for the kernel of then
 };
 
-/// A page of output asked of the kernel; on the stack of the thread that waits.
+/// A page of output, or a query, asked of the kernel; on the stack of the thread that waits.
 struct PageWait {
     std::condition_variable changed;
     bool answered = false;
@@ -89,6 +89,8 @@ class Session : public KernelLink::Delegate, public std::enable_shared_from_this
     /// False when there is no attachment now.
     bool ask_page(shared::CellId cell, std::uint64_t offset, std::size_t limit, std::uint64_t& id,
                   PageWait& wait);
+    /// The same with a question {"op", ...}; the answer's JSON is in `bytes`.
+    bool ask_query(nlohmann::json question, std::uint64_t& id, PageWait& wait);
     void forget_page(std::uint64_t id) { pages_.erase(id); }
 
     void on_host_news();  // its channel is up, or its state changed for the better
@@ -110,6 +112,7 @@ class Session : public KernelLink::Delegate, public std::enable_shared_from_this
     void output(const std::string& cell_bytes, std::uint64_t offset,
                 std::shared_ptr<const std::string> payload, std::size_t skip) override;
     void page(std::string payload) override;
+    void query(const std::string& payload) override;
     void answered(std::uint64_t call) override;
     void gone(const std::string& detail) override;
     void failed(const std::string& detail) override;
@@ -124,12 +127,20 @@ class Session : public KernelLink::Delegate, public std::enable_shared_from_this
     std::function<void(const nlohmann::json& report)> on_kernel_released;
     /// Called with what a new kernel found of its predecessor's names.
     std::function<void(const nlohmann::json& report)> on_kernel_restored;
+    /// Called with what the kernel says of a job.
+    std::function<void(const nlohmann::json& job)> on_job;
+    /// Called when something that a turn's cell started has ended and that is stored as a wake.
+    std::function<void()> on_wake;
     /// A prompt waits or a turn is under way; kept by Turns.
     bool turn_open = false;
 
   private:
     using Effect = std::function<shared::Result<void>(store::Connection&)>;
-    void keep(FrameNumber number, Effect effect);
+    /// `after`, if it was kept: with the Monitor held, while this session lives.
+    void keep(FrameNumber number, Effect effect, std::function<void()> after = nullptr);
+    void keep_job(FrameNumber number, const nlohmann::json& job);
+    void lose_jobs();
+    void owe(std::string key, std::string text, shared::CellId started_by);
     void make_kernel();
     void replace_link(KernelRecord record);
     void drop_link();

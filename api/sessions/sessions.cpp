@@ -43,6 +43,12 @@ SessionPtr Sessions::add(store::SessionRow row) {
     session->on_kernel_restored = [this, id](const nlohmann::json& report) {
         if (hooks_.kernel_note) hooks_.kernel_note(id, restored_note(report));
     };
+    session->on_job = [this, id](const nlohmann::json& job) {
+        if (hooks_.job) hooks_.job(id, job);
+    };
+    session->on_wake = [this, id] {
+        if (hooks_.wake) hooks_.wake(id);
+    };
     sessions_[id] = session;
     return session;
 }

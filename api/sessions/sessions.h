@@ -68,6 +68,10 @@ class Sessions : public agents::HostListener {
         std::function<void(shared::SessionId, const std::string& detail)> kernel_gone;
         /// Something about the kernel that both the person and the model should know.
         std::function<void(shared::SessionId, const std::string& text)> kernel_note;
+        /// What the kernel says of a job.
+        std::function<void(shared::SessionId, const nlohmann::json& job)> job;
+        /// A wake was stored for this session.
+        std::function<void(shared::SessionId)> wake;
         std::function<void(const std::string& host)> host_changed;
     };
     void set_hooks(Hooks hooks) { hooks_ = std::move(hooks); }

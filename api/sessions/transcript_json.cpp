@@ -105,4 +105,12 @@ std::string phase_event(const char* phase, std::string_view reason, int attempt,
                       {"retryInMs", retry_in_ms}});
 }
 
+std::string job_event(const json& job) {
+    json event = {{"type", "job"}};
+    for (const char* field : {"job", "state", "pid", "command", "exit_code", "end", "ms"})
+        if (const auto found = job.find(field); found != job.end() && found->is_primitive())
+            event[field] = *found;
+    return dump_json(event);
+}
+
 }  // namespace sessions

@@ -2,6 +2,7 @@
 // Pure.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
@@ -27,5 +28,7 @@ std::string delta_event(const char* type, std::string_view text);
 /// `phase` {phase, reason, attempt, retryInMs}: what the turn waits for.
 std::string phase_event(const char* phase, std::string_view reason, int attempt,
                         std::int64_t retry_in_ms);
+/// `job` {job, state, pid, command, exit_code, end, ms}: one began or ended.
+std::string job_event(const nlohmann::json& job);
 
 }  // namespace sessions

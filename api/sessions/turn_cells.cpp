@@ -2,6 +2,7 @@
 #include "api/providers/python_tool.h"
 #include "api/sessions/turn.h"
 #include "api/sessions/turn_request.h"
+#include "api/sessions/wakes.h"
 
 namespace sessions {
 
@@ -122,6 +123,13 @@ void Turn::take_cell() {
     {
         auto lock = monitor_.lock();
         const LiveCell& live = *cell_->live;
+        if (live.finished() && live.backgrounded)  // it is told here and now
+            world_.sessions.world().database.post(
+                [session = conversation_->session, key = wake_key(live.row.id)](
+                    store::Connection& connection) {
+                    return store::retire_wake(connection, session, key);
+                },
+                [](const shared::Result<void>&) {});
         if (live.finished())
             result = tool_result(live, "", "");
         else if (live.backgrounded)

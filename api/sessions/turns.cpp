@@ -4,6 +4,7 @@
 
 #include "api/providers/provider_json.h"
 #include "api/sessions/transcript_json.h"
+#include "api/sessions/wakes.h"
 #include "shared/log.h"
 
 namespace sessions {
@@ -20,6 +21,7 @@ namespace {
 constexpr shared::Milliseconds kLoadDeadline{60'000};
 constexpr shared::Milliseconds kNoteDeadline{15'000};
 constexpr std::size_t kGenerationBytes = 8;
+constexpr shared::Milliseconds kWakeGather{250};  // ends that come together share one turn
 
 Error no_session() {
     return {ErrorCode::not_found, "no such session", {}};
@@ -49,6 +51,22 @@ Turns::Turns(TurnWorld& world)
          .kernel_gone = [this](SessionId id,
                                const std::string& detail) { tell_kernel_gone(id, detail); },
          .kernel_note = [this](SessionId id, const std::string& text) { note_soon(id, text); },
+         .job =
+             [this](SessionId id, const nlohmann::json& job) {
+                 if (const auto conversation = conversation_of({}, id))
+                     conversation->log.publish(job_event(job));
+             },
+         .wake =
+             [this](SessionId id) {
+                 const auto conversation = conversation_of({}, id);
+                 if (!conversation) return;
+                 conversation->wake_owed = true;
+                 world_.sessions.world().link.loop.at(
+                     Monotonic::now() + kWakeGather, [this, weak = std::weak_ptr(conversation)] {
+                         auto lock = monitor_.lock();
+                         if (const auto alive = weak.lock()) wake(lock, alive);
+                     });
+             },
          .host_changed =
              [this](const std::string& host) {
                  for (const auto& [id, conversation] : conversations_) {
@@ -71,6 +89,7 @@ Result<void> Turns::load() {
     struct Everything {
         std::vector<store::InputRow> inputs;
         std::vector<store::TurnRow> turns;
+        std::vector<SessionId> owed;
     };
     auto all = world_.sessions.world().database.call<Everything>(
         [](Connection& connection) -> Result<Everything> {
@@ -78,7 +97,9 @@ Result<void> Turns::load() {
             if (!inputs) return std::move(inputs).error();
             auto turns = store::all_turns(connection);
             if (!turns) return std::move(turns).error();
-            return Everything{std::move(*inputs), std::move(*turns)};
+            auto owed = store::sessions_owed_wakes(connection);
+            if (!owed) return std::move(owed).error();
+            return Everything{std::move(*inputs), std::move(*turns), std::move(*owed)};
         },
         Monotonic::now() + kLoadDeadline);
     if (!all) return std::move(all).error();
@@ -94,6 +115,8 @@ Result<void> Turns::load() {
         const auto conversation = conversation_of(lock, input.session);
         if (conversation) conversation->waiting.emplace(input.seq, std::move(input));
     }
+    for (const auto& id : all->owed)
+        if (const auto conversation = conversation_of(lock, id)) conversation->wake_owed = true;
     open_turns_ = std::move(all->turns);
     for (const auto& turn : open_turns_)
         if (const auto session = world_.sessions.find(lock, turn.session))
@@ -177,8 +200,55 @@ void Turns::run(const Sessions::Lock& lock, const ConversationPtr& conversation,
 
 void Turns::start_next(const Sessions::Lock& lock, const ConversationPtr& conversation) {
     if (!begun_ || stopping_ || conversation->turn) return;
-    if (conversation->waiting.empty()) return set_open(lock, *conversation);
+    if (conversation->waiting.empty()) {
+        set_open(lock, *conversation);
+        return wake(lock, conversation);
+    }
     run(lock, conversation, {.input = conversation->waiting.begin()->second});
+}
+
+// --- ends of what the model started --------------------------------------------------------------
+
+void Turns::wake(const Sessions::Lock& lock, const ConversationPtr& conversation) {
+    if (!begun_ || stopping_ || conversation->removed || conversation->waking ||
+        !conversation->wake_owed || conversation->turn || !conversation->waiting.empty())
+        return;
+    conversation->waking = true;
+    conversation->wake_owed = false;
+    store::InputRow input;
+    input.operation = OperationId::make();
+    input.session = conversation->session;
+    input.source = kWakeSource;
+    input.created_ms = shared::wall_ms();
+    world_.sessions.note_id(lock, input.operation.uuid);
+    auto admission = std::make_shared<journal::Admission>();
+    world_.sessions.world().database.post(
+        [input, admission](Connection& connection) mutable -> Result<void> {
+            auto owed = store::owed_wakes(connection, input.session, kWakesTold);
+            if (!owed) return std::move(owed).error();
+            if (owed->empty()) return {};  // it was read meanwhile
+            input.text = wake_prompt(*owed);
+            const nlohmann::json receipt = {{"operationId", input.operation.text()}};
+            auto admitted =
+                journal::admit(connection, input, kWakeSource, providers::dump_json(receipt));
+            if (!admitted) return std::move(admitted).error();
+            *admission = std::move(*admitted);
+            return store::wakes_told(connection, input.session, owed->back().id, input.created_ms);
+        },
+        [this, conversation, admission](const Result<void>& done) {
+            auto held = monitor_.lock();
+            conversation->waking = false;
+            if (conversation->removed) return;
+            if (!done) {  // with the next end, turn or start of the daemon
+                conversation->wake_owed = true;
+                shared::log_warning("a session could not be woken",
+                                    {{"why", done.error().message}});
+                return;
+            }
+            if (admission->fresh)
+                conversation->waiting.emplace(admission->input.seq, admission->input);
+            start_next(held, conversation);
+        });
 }
 
 // --- prompts ------------------------------------------------------------------------------------

@@ -98,6 +98,8 @@ class Turns {
     void start_next(const Sessions::Lock& lock, const ConversationPtr& conversation);
     void run(const Sessions::Lock& lock, const ConversationPtr& conversation, Turn::Origin origin);
     void set_open(const Sessions::Lock& lock, const Conversation& conversation);
+    /// One turn for all that ended since, once nothing else is under way.
+    void wake(const Sessions::Lock& lock, const ConversationPtr& conversation);
     void tell_kernel_gone(shared::SessionId session, const std::string& detail);
     void note_soon(shared::SessionId session, const std::string& text);
     shared::Result<std::size_t> cancel_waiting(const ConversationPtr& conversation,

@@ -11,6 +11,7 @@
 #include "api/store/operations_table.h"
 #include "api/store/sessions_table.h"
 #include "api/store/transcript_table.h"
+#include "api/store/wakes_table.h"
 
 namespace store {
 
@@ -20,6 +21,7 @@ std::vector<std::string> schema() {
             hosts_schema() + operations_schema() + links_schema() + memory_schema() +
             mirrors_schema(),
         inputs_schema() + transcript_schema(),
+        wakes_schema(),
     };
 }
 

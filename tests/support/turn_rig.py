@@ -26,6 +26,7 @@ def notes_of(request: dict) -> str:
 
 class TurnTest(unittest.TestCase):
     protocol = "responses"
+    environment: dict[str, str] = {}  # more of the daemon's
     environment: dict[str, str] = {}  # more of it for the daemon
 
     def setUp(self) -> None:
@@ -34,6 +35,7 @@ class TurnTest(unittest.TestCase):
         self.daemon = Daemon(start=False)
         self.daemon.__enter__()
         self.addCleanup(self.end_daemon)
+        self.daemon.environment.update(self.environment)
         (self.daemon.home / "config.json").write_text(json.dumps({
             "active": "fake",
             "providers": {"fake": {"baseUrl": self.model.url, "model": "m", "apiKey": "fixture-key",
