@@ -193,7 +193,8 @@ class Jobs:
         if about is not None and about["unread"]:
             about["unread"] = False
             job.seen()
-            self._tell({"t": "job", "job": job.number, "state": "read", "kept": job.kept})
+            self._tell({"t": "job", "job": job.number, "state": "read", "kept": job.kept,
+                        "started_at": job.started_at})
 
     # --- what the daemon asks ---
 

@@ -436,12 +436,12 @@ void Session::keep(FrameNumber number, Effect effect, std::function<void()> afte
 // --- ends that the model is to hear of ----------------------------------------------------------
 
 namespace {
-/// Only what a turn's cell started: those may go on in the background.
+/// Only what a cell of the session's turns started: those may go on in the background.
 Result<void> insert_owed(store::Connection& connection, const store::WakeRow& wake,
                          CellId started_by) {
     auto cell = store::find_cell(connection, started_by);
     if (!cell) return std::move(cell).error();
-    if (!*cell || (*cell)->background_ms <= 0) return {};
+    if (!*cell || (*cell)->background_ms <= 0 || (*cell)->session != wake.session) return {};
     return store::insert_wake(connection, wake);
 }
 }  // namespace

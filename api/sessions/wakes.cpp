@@ -42,8 +42,11 @@ std::string seconds(std::int64_t ms) {
 }  // namespace
 
 std::string wake_key(const std::string& run_id, const json& job) {
-    return (flag_of(job, "kept") ? std::string("kept") : run_id) + " " +
-           std::to_string(number_of(job, "job"));
+    // A session may come to another host, where numbers begin again.
+    const std::string whose = flag_of(job, "kept")
+                                  ? "kept " + std::to_string(number_of(job, "started_at"))
+                                  : run_id;
+    return whose + " " + std::to_string(number_of(job, "job"));
 }
 
 std::string wake_key(const shared::CellId& cell) {

@@ -23,8 +23,11 @@ std::string wakes_schema() {
 
 Result<void> insert_wake(Connection& connection, const WakeRow& row) {
     return nothing(connection.run("INSERT INTO wakes (session, key, text, created_ms)"
-                                  " VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
-                                  {row.session.text(), row.key, row.text, row.created_ms}));
+                                  " SELECT ?1, ?2, ?3, ?4 WHERE (SELECT count(*) FROM wakes"
+                                  " WHERE session = ?1 AND told_ms = 0) < ?5"
+                                  " ON CONFLICT DO NOTHING",
+                                  {row.session.text(), row.key, row.text, row.created_ms,
+                                   kWakesOwed}));
 }
 
 Result<void> retire_wake(Connection& connection, SessionId session, const std::string& key) {

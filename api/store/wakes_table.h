@@ -24,7 +24,9 @@ struct WakeRow {
 
 std::string wakes_schema();
 
-/// Nothing happens when the key is known, told or not.
+inline constexpr std::int64_t kWakesOwed = 256;  // per session: a host may say what it likes
+
+/// Nothing happens when the key is known, told or not, nor when kWakesOwed are not told yet.
 shared::Result<void> insert_wake(Connection& connection, const WakeRow& row);
 /// The model heard of it otherwise. Nothing happens when it was told or is not known.
 shared::Result<void> retire_wake(Connection& connection, shared::SessionId session,

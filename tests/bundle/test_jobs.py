@@ -348,6 +348,15 @@ class Jobs(unittest.TestCase):
         self.home.ladder(kernel.run)
         self.assertEqual(self.value(self.kernel(), "run.job(1).read()"), "kept\n")
 
+    def test_neither_a_service_nor_a_kept_job_holds_a_kernel_that_nobody_attaches_to(self) -> None:
+        kernel = Kernel(self.home).start(self.home.bridge(), {"grace": 0.5})
+        service, kept = self.value(kernel, "run('sleep', '600', service=True).pid, run('sleep', '600', keep=True).pid")
+        kernel.bridge.kill()
+        self.assertTrue(gone_within(kernel.hello["pid"], 10))
+        self.assertTrue(gone_within(service, 3))
+        self.assertIsNotNone(albedo_run_dir.process(kept))
+        self.assertEqual(self.value(self.kernel(), "[job.stop() for job in run.jobs()]"), ["gone"])
+
     def test_a_kept_flood_is_bounded(self) -> None:
         kernel = self.kernel()
         self.assertEqual(self.value(
