@@ -123,6 +123,14 @@ class Jobs(unittest.TestCase):
         self.assertEqual((done[0], done[2]), (5, True))
         self.assertTrue(gone_within(done[1], 3))
 
+    def test_a_process_that_left_the_group_and_holds_the_pipe_holds_nothing_up(self) -> None:
+        kernel = self.kernel()
+        done = self.value(kernel, "job = run('sh', '-c', 'setsid sleep 600 & echo $!; sleep 0.2; exit 5')\n"
+                          "await job\n(job.exit_code, int(job.read()), job.duration < 30, job.stop())")
+        self.assertEqual((done[0], *done[2:]), (5, True, "gone"))
+        self.assertIsNotNone(albedo_run_dir.process(done[1]))  # as an ssh master that is to stay
+        os.kill(done[1], signal.SIGKILL)
+
     def test_one_that_closes_its_streams_runs_on(self) -> None:
         kernel = self.kernel()
         self.assertEqual(self.value(
