@@ -11,6 +11,7 @@
 
 #include "api/agents/hosts.h"
 #include "api/agents/supervisor_link.h"
+#include "api/http/routes_agents.h"
 #include "api/http/routes_cells.h"
 #include "api/http/routes_commands.h"
 #include "api/http/routes_daemon.h"
@@ -208,6 +209,7 @@ int run() {
     http::add_cell_routes(server, routes);
     http::add_host_routes(server, routes);
     http::add_job_routes(server, jobs);
+    http::add_agent_routes(server, routes, counted);
     http::add_daemon_routes(server, routes);
     http::add_metrics_routes(server, routes, counted);
     http::add_fs_routes(server, folders);

@@ -60,6 +60,9 @@ struct Parsed {
     JobsOptions jobs;
     LogsOptions logs;
     HostOptions host;
+    TopOptions top;
+    DoctorOptions doctor;
+    bool all_hosts = false;
     FolderOptions folder;
     LinkOptions link;
     MemoryOptions memory;
@@ -181,6 +184,16 @@ void add_daemon(CLI::App& app, Parsed& p) {
             [&p] { return run_sessions(p.common); });
     command(app, p, "status", "the daemon's processes: pids, uptime, restarts, memory", "",
             [&p] { return run_status(p.common); });
+    command(app, p, "top", "the same live: CPU, memory, kernels, calls",
+            "  albedo top --once --json    one look, for a script",
+            [&p] { return run_top(p.common, p.top); })
+        ->add_flag("--once", p.top.once, "one look, then the end");
+    command(app, p, "doctor", "what may be wrong, here or with a host, and what to do",
+            "  albedo doctor             this machine and the daemon\n"
+            "  albedo doctor gpu web     these hosts too, over the network",
+            [&p] { return run_doctor(p.common, p.doctor); })
+        ->add_option("host", p.doctor.hosts, "hosts to ask too")
+        ->option_text("[HOST...]");
     auto* logs = command(app, p, "logs", "the end of daemon.log", "  albedo logs -f",
                          [&p] { return run_logs(p.common, p.logs); });
     logs->add_flag("-f,--follow", p.logs.follow, "go on as lines come");
@@ -198,13 +211,19 @@ void add_hosts(CLI::App& app, Parsed& p) {
                           [&p] { return run_hosts(p.common); });
     hosts->require_subcommand(0, 1);
     auto add = [&](const char* name, const char* about, std::function<shared::Result<int>()> run) {
-        command(*hosts, p, name, about, "", std::move(run))
-            ->add_option("host", p.host.host, "as `ssh HOST` would take it")
-            ->required();
+        auto* added = command(*hosts, p, name, about, "", std::move(run));
+        auto* host = added->add_option("host", p.host.host, "as `ssh HOST` would take it");
         p.completion.host_actions.push_back(name);
+        if (std::string_view(name) == "restart")
+            host->excludes(
+                added->add_flag("--all", p.all_hosts, "every host that has an agent now"));
+        else
+            host->required();
     };
     for (const auto& action : kHostActions) {
-        add(action.name, action.about, [&p, action] {
+        add(action.name, action.about, [&p, action]() -> shared::Result<int> {
+            if (p.host.host.empty() && !p.all_hosts)
+                return shared::Error{shared::ErrorCode::invalid, "name a host, or say --all", {}};
             return run_host(p.common, {action.name, p.host.host});
         });
     }

@@ -2,7 +2,9 @@
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/json_fields.h"
+#include "cli/process_memory.h"
 #include "cli/terminal.h"
+#include "shared/clock.h"
 
 namespace cli {
 namespace {
@@ -55,6 +57,99 @@ shared::Result<int> why(const Common& common, Client& client, const std::string&
     return kOk;
 }
 
+std::string milliseconds(const Json& object, const char* key) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.1f ms", object.value(key, 0.0));
+    return text;
+}
+
+/// What is known of the host, then of its agent.
+shared::Result<int> show(const Common& common, Client& client, const std::string& host) {
+    auto known = client.get(host_path(host));
+    if (!known) return known.error();
+    auto agent = client.get(host_path(host) + "/agent");
+    if (!agent) return agent.error();
+    const Json& process = (*agent)["agent"];
+    const int pid = process.is_object() ? process.value("pid", 0) : 0;
+    if (const auto pss = pid > 0 ? pss_kib(pid) : std::nullopt)
+        (*agent)["agent"]["pss_kib"] = *pss;
+    if (common.json) {
+        for (const auto& [key, value] : agent->items()) (*known)[key] = value;
+        write_output(known->dump() + "\n");
+        return kOk;
+    }
+    known->erase("agent");
+    std::string out = describe(*known);
+    if (!process.is_object()) {
+        out += "agent: none; it is started when it is needed\n";
+    } else {
+        out += "agent: pid " + std::to_string(pid) + ", " + visible(text_at(process, "state")) +
+               " since " +
+               duration_text(shared::wall_ms() - process.value("since", std::int64_t{0})) +
+               ", generation " + std::to_string(process.value("generation", 0)) + ", " +
+               std::to_string(process.value("restarts", 0)) + " restarts";
+        if (process.contains("pss_kib"))
+            out += ", " + std::to_string(process.value("pss_kib", std::int64_t{0})) + " KiB";
+        out += "\n";
+        if (const std::string death = text_at(process, "last_death"); !death.empty())
+            out += "last death: " + visible(death) + ", " +
+                   duration_text(shared::wall_ms() -
+                                 process.value("last_death_at", std::int64_t{0})) +
+                   " ago\n";
+    }
+    out += "kernels: " + std::to_string(agent->value("kernels", 0)) + ", attached " +
+           std::to_string(agent->value("kernels_attached", 0)) + ", cells running " +
+           std::to_string(agent->value("cells_running", 0)) + "\n";
+    out += "calls: " + std::to_string(agent->value("calls_in_flight", 0)) + " in flight, p50 <= " +
+           milliseconds(*agent, "p50_ms") + ", p99 <= " + milliseconds(*agent, "p99_ms") + "\n";
+    write_output(out);
+    return kOk;
+}
+
+/// One host, or each that has an agent now.
+shared::Result<int> restart(const Common& common, Client& client, const std::string& host) {
+    std::vector<std::string> hosts{host};
+    if (host.empty()) {
+        const auto health = client.get("/health");
+        if (!health) return health.error();
+        hosts.clear();
+        for (const auto& process : health->value("processes", Json::array()))
+            if (text_at(process, "name") == "agent") hosts.push_back(text_at(process, "host"));
+    }
+    Json answers = Json::array();
+    bool whole = true;
+    for (const auto& each : hosts) {
+        Progress progress([&] { return each + ": restarting"; });
+        auto answer =
+            client.post(host_path(each) + "/restart", Json::object(), Repeat::only_unsent);
+        progress.end();
+        if (!answer) {
+            if (!host.empty()) return answer.error();
+            answer = Json{{"host", each}, {"ok", false}, {"error", answer.error().message}};
+        }
+        whole = whole && answer->value("ok", false) &&
+                answer->value("reattached", 0) >= answer->value("kernels", 0);
+        answers.push_back(std::move(*answer));
+    }
+    if (common.json) {
+        write_output((host.empty() ? answers : answers.at(0)).dump() + "\n");
+        return whole ? kOk : kFailed;
+    }
+    std::string out;
+    for (const auto& answer : answers) {
+        out += visible(text_at(answer, "host")) + ": ";
+        if (!answer.value("ok", false))
+            out += visible(text_at(answer, "error")) + "\n";
+        else
+            out += "restarted in " + milliseconds(answer, "ms") + ", " +
+                   std::to_string(answer.value("reattached", 0)) + " of " +
+                   std::to_string(answer.value("kernels", 0)) + " kernels attached again, " +
+                   std::to_string(answer.value("cells_running", 0)) + " cells went on\n";
+    }
+    write_output(out.empty() ? "no host has an agent now\n" : out);
+    return whole ? kOk : kFailed;
+}
+
 }  // namespace
 
 shared::Result<int> run_hosts(const Common& common) {
@@ -79,6 +174,8 @@ shared::Result<int> run_hosts(const Common& common) {
 shared::Result<int> run_host(const Common& common, const HostOptions& options) {
     Client client(common.home);
     if (options.action == "why") return why(common, client, options.host);
+    if (options.action == "show") return show(common, client, options.host);
+    if (options.action == "restart") return restart(common, client, options.host);
     Progress progress([&] {
         Client other(common.home);
         const auto known = other.get(host_path(options.host), shared::Milliseconds(2'000));
@@ -86,10 +183,8 @@ shared::Result<int> run_host(const Common& common, const HostOptions& options) {
         return options.host + ": " + (step.empty() ? options.action : step);
     });
     const auto answer =
-        options.action == "show"
-            ? client.get(host_path(options.host))
-            : client.post(host_path(options.host) + "/" + options.action, Json::object(),
-                          options.action == "warm" ? Repeat::freely : Repeat::only_unsent);
+        client.post(host_path(options.host) + "/" + options.action, Json::object(),
+                    options.action == "warm" ? Repeat::freely : Repeat::only_unsent);
     progress.end();
     if (!answer) return answer.error();
     if (common.json) {

@@ -77,6 +77,18 @@ shared::Result<int> run_stop_job(const Common& common, const JobsOptions& option
 
 shared::Result<int> run_status(const Common& common);
 
+struct TopOptions {
+    bool once = false;  // one look, then the end; so also without a terminal
+};
+/// The processes live, until `q` or Ctrl-C.
+shared::Result<int> run_top(const Common& common, const TopOptions& options);
+
+struct DoctorOptions {
+    std::vector<std::string> hosts;  // to be asked too, over the network
+};
+/// Fails when something needs a person. Starts no daemon unless a host is to be asked.
+shared::Result<int> run_doctor(const Common& common, const DoctorOptions& options);
+
 struct LogsOptions {
     bool follow = false;
     int lines = 40;
@@ -90,7 +102,7 @@ shared::Result<int> run_hosts(const Common& common);
 
 struct HostOptions {
     std::string action;  // show, warm, restart, stop, quarantine, release, why
-    std::string host;
+    std::string host;    // for restart: empty means all
 };
 shared::Result<int> run_host(const Common& common, const HostOptions& options);
 

@@ -13,13 +13,10 @@ namespace http {
 using shared::Error;
 using shared::ErrorCode;
 using shared::HostState;
-using shared::Monotonic;
 
 namespace {
 constexpr shared::Milliseconds kWarmDeadline{60'000};
 constexpr shared::Milliseconds kLookDeadline{100};  // what is cached answers within this
-constexpr shared::Milliseconds kSteerDeadline{15'000};
-constexpr shared::Milliseconds kPingDeadline{5'000};  // an agent that died is back long before
 
 /// Recent use weighs 4 within the hour and half of it past a day, a week, a month.
 double weight(std::int64_t age_ms) {
@@ -65,13 +62,6 @@ Response list_hosts(RouteWorld& world, const Request&) {
     return json_response(answer);
 }
 
-std::optional<Response> bad_host(const std::string& host) {
-    if (host == shared::kLocalHost) return std::nullopt;
-    if (auto checked = workspaces::check_target(host); !checked)
-        return error_response(checked.error());
-    return std::nullopt;
-}
-
 /// What is known now; one that is stale or missing is looked at behind the answer.
 Response get_host(RouteWorld& world, const Request& request) {
     const std::string& host = request.parameter("host");
@@ -96,56 +86,14 @@ Response warm_host(RouteWorld& world, const Request& request) {
     return json_response(host_json(host, *report));
 }
 
-Response steer_host(RouteWorld& world, const Request& request, shared::Steering steering) {
-    const std::string& host = request.parameter("host");
-    if (auto bad = bad_host(host)) return *bad;
-    auto done =
-        world.hosts.supervisor().steer(host, steering, shared::Monotonic::now() + kSteerDeadline);
-    if (!done) return error_response(done.error());
-    if (!done->ok) return error_response(Error{ErrorCode::conflict, done->message, host});
-    return json_response({{"host", host}, {"ok", true}, {"message", done->message}});
-}
-
-bool agent_failed(RouteWorld& world, const std::string& host) {
-    auto lock = world.monitor.lock();
-    const auto* end = world.hosts.find(lock, host);
-    return end == nullptr || !end->failure().empty();
-}
-
-/// The agent's own facts, touching no host. Where it dies meanwhile its successor is asked, since
-/// the question has no effect.
-Response ping_agent(RouteWorld& world, const Request& request) {
-    const std::string& host = request.parameter("host");
-    if (auto bad = bad_host(host)) return *bad;
-    const auto asked = Monotonic::now();
-    const auto deadline = asked + kPingDeadline;
-    const auto ask = [&] {
-        return world.hosts.call(host, shared::Ping{}, deadline, agents::WhenFull::refuse);
-    };
-    auto answer = ask();
-    while (!answer && answer.error().code == ErrorCode::unavailable && Monotonic::now() < deadline &&
-           !agent_failed(world, host))
-        answer = ask();
-    if (!answer) return error_response(answer.error());
-    auto facts = parse_json(answer->json);
-    if (!facts || !facts->is_object())
-        return error_response(Error{ErrorCode::protocol, "the agent's answer is no object", host});
-    (*facts)["host"] = host;
-    (*facts)["ms"] =
-        std::chrono::duration<double, std::milli>(Monotonic::now() - asked).count();
-    return json_response(*facts);
-}
-
-Response flight_of(RouteWorld& world, const Request& request) {
-    const std::string& host = request.parameter("host");
-    if (auto bad = bad_host(host)) return *bad;
-    auto events = world.hosts.supervisor().ask_flight(host, request_deadline());
-    if (!events) return error_response(events.error());
-    Json rows = Json::array();
-    for (const auto& [at, text] : *events) rows.push_back({{"at", at}, {"text", text}});
-    return json_response({{"host", host}, {"events", std::move(rows)}});
-}
 }  // namespace
+
+std::optional<Response> bad_host(const std::string& host) {
+    if (host == shared::kLocalHost) return std::nullopt;
+    if (auto checked = workspaces::check_target(host); !checked)
+        return error_response(checked.error());
+    return std::nullopt;
+}
 
 Json host_json(const std::string& host, const shared::HostReport& report) {
     Json answer = {{"host", host}};
@@ -171,21 +119,9 @@ void add_host_routes(Server& server, RouteWorld& world) {
     const auto bind = [&world](auto handler) {
         return [&world, handler](const Request& request) { return handler(world, request); };
     };
-    const auto steer = [&world](shared::Steering steering) {
-        return [&world, steering](const Request& request) {
-            return steer_host(world, request, steering);
-        };
-    };
     server.route("GET", "/hosts", bind(list_hosts));
     server.route("GET", "/hosts/:host", bind(get_host));
     server.route("POST", "/hosts/:host/warm", bind(warm_host));
-    server.route("POST", "/hosts/:host/restart", steer(shared::Steering::restart));
-    server.route("POST", "/hosts/:host/stop", steer(shared::Steering::stop));
-    server.route("POST", "/hosts/:host/quarantine", steer(shared::Steering::quarantine));
-    server.route("POST", "/hosts/:host/release", steer(shared::Steering::release));
-    server.route("POST", "/hosts/:host/kill", steer(shared::Steering::kill));
-    server.route("GET", "/hosts/:host/ping", bind(ping_agent));
-    server.route("GET", "/hosts/:host/flight", bind(flight_of));
 }
 
 }  // namespace http

@@ -199,6 +199,14 @@ std::optional<OutputPart> Cells::held(const LiveCell& cell, std::uint64_t offset
         part.ended = true;
         return part;
     }
+    // The preview of a short output is all of it, unless bytes were replaced to make it text.
+    if (cell.finished() && !cell.row.truncated &&
+        cell.row.output.size() == cell.row.output_bytes &&
+        cell.row.output.find("\xEF\xBF\xBD") == std::string::npos) {
+        part.bytes = cell.row.output.substr(offset, limit);
+        part.ended = offset + part.bytes.size() >= cell.row.output_bytes;
+        return part;
+    }
     if (cell.output.begin() <= offset && offset < cell.output.end())
         part.bytes.reserve(std::min<std::uint64_t>(limit, cell.output.end() - offset));
     while (part.bytes.size() < limit) {
@@ -206,11 +214,6 @@ std::optional<OutputPart> Cells::held(const LiveCell& cell, std::uint64_t offset
         if (!piece) break;
         part.bytes += piece->bytes;
     }
-    // The preview of a short output is all of it, unless bytes were replaced to make it text.
-    if (part.bytes.empty() && cell.finished() && !cell.row.truncated &&
-        cell.row.output.size() == cell.row.output_bytes &&
-        cell.row.output.find("\xEF\xBF\xBD") == std::string::npos)
-        part.bytes = cell.row.output.substr(offset, limit);
     if (part.bytes.empty()) return std::nullopt;
     part.ended = cell.finished() && offset + part.bytes.size() >= cell.row.output_bytes;
     return part;
@@ -262,7 +265,11 @@ Result<OutputPart> Cells::read(const CellHandle& cell, std::uint64_t offset, std
                                TimePoint deadline) {
     {
         auto lock = monitor_.lock();
-        if (auto part = held(*cell.live, offset, limit)) return std::move(*part);
+        auto part = held(*cell.live, offset, limit);
+        // A page is short only where the output ends: what did not come here is still there.
+        if (part && (part->bytes.size() == std::min(limit, kMaxPage) ||
+                     offset + part->bytes.size() >= part->output_bytes))
+            return std::move(*part);
     }
     return page(cell, offset, limit, deadline);
 }

@@ -246,6 +246,7 @@ class Hosts(unittest.TestCase):
             fake.answers = {
                 "/hosts": ({"hosts": [{"host": "gpu", "source": "recent", "state": "ready", "detail": evil}]}, 200),
                 "/hosts/gpu": ({"host": "gpu", "state": "ready", "detail": evil}, 200),
+                "/hosts/gpu/agent": ({"agent": {"pid": 0, "state": evil, "last_death": evil}}, 200),
                 "/hosts/gpu/flight": ({"events": [{"wall_ms": 1, "text": evil}]}, 200),
                 "/hosts/gpu/restart": ({"error": evil}, 500),
             }
