@@ -176,7 +176,7 @@ class Job:
             try:
                 albedo_spawn.spawn(albedo_spawn.Spawn(
                     request.argv, request.env, request.cwd,
-                    {0: stdin, 1: descriptors[1], 2: descriptors.get(2, descriptors[1])}, nice=NICE), record)
+                    {0: stdin, 1: descriptors[1], 2: descriptors.get(2, descriptors[1])}), record)
             except OSError as error:
                 for descriptor in (self._out, self._err, feed):
                     if descriptor >= 0:
@@ -186,6 +186,10 @@ class Job:
         finally:
             for descriptor in descriptors.values():
                 os.close(descriptor)
+        try:  # now, not before its program runs: for that moment we wait
+            os.setpriority(os.PRIO_PGRP, self.pid, min(19, os.getpriority(os.PRIO_PROCESS, 0) + NICE))
+        except OSError:
+            pass  # it has ended
         self._loop.watch(self._out, albedo_loop.READ, lambda _events: self._on_out())
         if self._err >= 0:
             self._loop.watch(self._err, albedo_loop.READ, lambda _events: self._on_err())

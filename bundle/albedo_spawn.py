@@ -18,15 +18,14 @@ RESET_SIGNALS = (_signal.SIGPIPE, _signal.SIGINT, _signal.SIGTERM, _signal.SIGHU
 
 
 class Spawn:
-    __slots__ = ("argv", "env", "cwd", "descriptors", "nice", "new_session", "open_files")
+    __slots__ = ("argv", "env", "cwd", "descriptors", "new_session", "open_files")
 
-    def __init__(self, argv: list, env: dict, cwd: str, descriptors: dict, nice: int = 0,
+    def __init__(self, argv: list, env: dict, cwd: str, descriptors: dict,
                  new_session: bool = False, open_files: int = 0) -> None:
         self.argv = argv
         self.env = env
         self.cwd = cwd
         self.descriptors = descriptors  # number in the child: number here
-        self.nice = nice
         self.new_session = new_session
         self.open_files = open_files  # soft limit, 0: as it is
 
@@ -83,8 +82,6 @@ def spawn(what: Spawn, before_exec: Callable[[int], None]) -> int:
             os.close(go_read)
             if what.cwd:
                 os.chdir(what.cwd)
-            if what.nice:
-                os.nice(what.nice)
             if what.open_files:
                 set_open_files(what.open_files)
             error_write = _place_descriptors(what.descriptors, error_write)

@@ -84,6 +84,12 @@ class Jobs(unittest.TestCase):
         self.assertEqual(self.value(kernel, "(await run('stat', '-Lc', '%F', '/dev/stdin')).read()"),
                          "character special file\n")
 
+    def test_jobs_are_nicer_than_cells(self) -> None:
+        kernel = self.kernel()
+        nice, job = self.value(kernel, "import os\njob = await run('sh', '-c', 'sleep 0.2; nice; exec nice')\n"
+                               "(os.nice(0), job.read())")
+        self.assertEqual(job, f"{nice + 10}\n" * 2)
+
     def test_input_from_text_bytes_and_files(self) -> None:
         kernel = self.kernel()
         self.assertEqual(self.value(kernel, "(await run('cat', stdin='é\\n')).read()"), "é\n")
