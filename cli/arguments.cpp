@@ -62,6 +62,7 @@ struct Parsed {
     HostOptions host;
     TopOptions top;
     DoctorOptions doctor;
+    StressOptions stress;
     bool all_hosts = false;
     FolderOptions folder;
     LinkOptions link;
@@ -231,6 +232,37 @@ void add_hosts(CLI::App& app, Parsed& p) {
         [&p] { return run_login(p.common, p.host.host); });
 }
 
+void add_stress(CLI::App& app, Parsed& p) {
+    auto* stress =
+        command(app, p, "stress", "load one host, with faults if asked, and watch the others",
+                "  albedo stress gpu\n"
+                "  albedo stress gpu --faults bridge,agent,ssh --seconds 60 --seed 7 --json\n"
+                "It makes sessions of its own and deletes them. Exit code 1: something was lost, ran\n"
+                "twice, or did not come back.",
+                [&p] { return run_stress(p.common, p.stress); });
+    stress->add_option("host", p.stress.host, "as `ssh HOST` would take it, or local")->required();
+    stress->add_option("--sessions", p.stress.sessions, "sessions at once")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 64));
+    stress->add_option("--cells", p.stress.cells, "cells of each session at most")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 1000000));
+    stress->add_option("--output", p.stress.output_bytes, "bytes that each cell prints")
+        ->capture_default_str()
+        ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 30));
+    stress
+        ->add_option("--faults", p.stress.faults,
+                     "what is done to the host's processes meanwhile, at random: bridge and ssh\n"
+                     "are cut, the agent is killed (agent), stopped (stop) or spins (spin)")
+        ->delimiter(',')
+        ->check(CLI::IsMember({"bridge", "agent", "ssh", "stop", "spin"}));
+    stress->add_option("--seconds", p.stress.seconds, "no cell begins after so many")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 86400));
+    stress->add_option("--seed", p.stress.seed, "of what is random")->capture_default_str();
+    stress->add_option("--others", p.stress.others, "hosts to watch besides local")->delimiter(',');
+}
+
 void add_project(CLI::App& app, Parsed& p) {
     auto* ls = command(app, p, "ls", "the folders in a folder, here or on a host",
                        "  albedo ls build-box:~", [&p] { return run_ls(p.common, p.folder); });
@@ -293,6 +325,7 @@ shared::Result<int> run_command_line(int argc, char** argv, bool& json) {
     add_turns(app, parsed);
     add_daemon(app, parsed);
     add_hosts(app, parsed);
+    add_stress(app, parsed);
     add_project(app, parsed);
     add_completion(app, parsed);
     try {

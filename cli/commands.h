@@ -106,6 +106,19 @@ struct HostOptions {
 };
 shared::Result<int> run_host(const Common& common, const HostOptions& options);
 
+struct StressOptions {
+    std::string host;
+    std::vector<std::string> others;  // hosts to watch meanwhile; `local` is, unless it is `host`
+    int sessions = 4;
+    int cells = 1'000;  // of each session
+    std::int64_t output_bytes = 1'000;
+    std::vector<std::string> faults;  // bridge, agent, ssh, stop, spin
+    int seconds = 20;
+    std::uint32_t seed = 1;
+};
+/// Loads one host, reports, deletes what it made. Fails when something was lost or ran twice.
+shared::Result<int> run_stress(const Common& common, const StressOptions& options);
+
 /// Signs in to `host` with the user's own ssh in this terminal, then probes it anew.
 shared::Result<int> run_login(const Common& common, const std::string& host);
 

@@ -75,6 +75,7 @@ class Agent {
     asio::awaitable<void> end_kernel(Caller caller, shared::EndKernel end);
     asio::awaitable<std::optional<Place>> place_for(Caller caller);
     void ping(Caller caller);
+    void fault(Caller caller, shared::FaultKind kind);
 
     asio::io_context loop_{1};
     shared::ControlSocket control_;

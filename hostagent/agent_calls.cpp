@@ -3,14 +3,18 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
+#include <csignal>
 #include <nlohmann/json.hpp>
 
 #include "hostagent/agent.h"
 #include "hostagent/browse.h"
 #include "hostagent/ladder.h"
 #include "shared/ids.h"
+#include "shared/log.h"
 
 namespace hostagent {
 
@@ -58,6 +62,8 @@ void Agent::take(shared::ToAgent message) {
         calls_.erase(cancel->call);
     } else if (const auto* asked = std::get_if<shared::Ping>(&message)) {
         ping(begin(asked->call));
+    } else if (const auto* asked_for = std::get_if<shared::Fault>(&message)) {
+        fault(begin(asked_for->call), asked_for->kind);
     }
 }
 
@@ -200,6 +206,31 @@ asio::awaitable<void> Agent::end_kernel(Caller caller, shared::EndKernel end) {
         }
         co_return answer_json(caller, read_ladder(outcome.answer, outcome.words));
     }
+}
+
+void Agent::fault(Caller caller, shared::FaultKind kind) {
+    const auto number = static_cast<std::size_t>(kind);
+    if (number >= std::size(shared::kFaultNames))
+        return answer_json(caller, Error{ErrorCode::invalid, "there is no such fault", {}});
+    shared::log_warning("a fault was asked for", {{"kind", shared::kFaultNames[number]}});
+    answer_json(caller, std::string("{}"));
+    // After the answer has left.
+    asio::post(loop_, [this, kind] {
+        switch (kind) {
+            case shared::FaultKind::ssh:
+                asio::co_spawn(loop_, host_->transport().stop(), asio::detached);
+                [[fallthrough]];
+            case shared::FaultKind::bridge:
+                kernels_->cut("a fault was asked for");
+                return;
+            case shared::FaultKind::stop:
+                std::raise(SIGSTOP);
+                return;
+            case shared::FaultKind::spin:
+                for (std::atomic<bool> never = false; !never;) {
+                }
+        }
+    });
 }
 
 void Agent::ping(Caller caller) {

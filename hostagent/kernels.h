@@ -60,6 +60,10 @@ class Kernels {
     /// Addresses changed or the machine slept: a bridge that does not answer soon is dropped.
     void network_changed();
     void stop();
+    /// The bridge's connection ends here and now, as if the network had taken it.
+    void cut(const std::string& why) {
+        if (bridge_) bridge_down(why);
+    }
 
     bool up() const { return bridge_ != nullptr; }
     pid_t bridge_pid() const { return bridge_ ? bridge_->pid() : 0; }

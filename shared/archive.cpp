@@ -135,6 +135,10 @@ void serialize(Archive& a, Ping& m) {
     a(m.call, m.deadline_ms);
 }
 template <class Archive>
+void serialize(Archive& a, Fault& m) {
+    a(m.call, m.deadline_ms, m.kind);
+}
+template <class Archive>
 void serialize(Archive& a, Answer& m) {
     a(m.call, m.ok, m.code, m.message, m.json, m.report);
 }

@@ -106,8 +106,24 @@ struct Ping {
     std::int64_t deadline_ms = 0;
 };
 
+/// What a stress test asks an agent to suffer. The order is on the wire.
+enum class FaultKind : std::uint8_t {
+    bridge,  // the connection to the bridge is cut
+    ssh,     // a control master of ours is ended, and the bridge with it
+    stop,    // the agent stops itself as by SIGSTOP: only the watchdog helps
+    spin,    // its loop never comes round again: only the watchdog helps
+};
+inline constexpr const char* kFaultNames[] = {"bridge", "ssh", "stop", "spin"};
+
+/// Answered with {} just before it is done.
+struct Fault {
+    std::uint64_t call = 0;
+    std::int64_t deadline_ms = 0;
+    FaultKind kind = FaultKind::bridge;
+};
+
 using ToAgent = std::variant<Configure, Probe, OpenKernel, CloseKernel, KernelFrame, EndKernel,
-                             Browse, Cancel, Ping>;
+                             Browse, Cancel, Ping, Fault>;
 
 // --- agent to api -------------------------------------------------------------------------------
 

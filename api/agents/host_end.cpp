@@ -21,6 +21,7 @@ std::uint64_t* call_of(shared::ToAgent& request) {
     if (auto* end = std::get_if<shared::EndKernel>(&request)) return &end->call;
     if (auto* browse = std::get_if<shared::Browse>(&request)) return &browse->call;
     if (auto* ping = std::get_if<shared::Ping>(&request)) return &ping->call;
+    if (auto* fault = std::get_if<shared::Fault>(&request)) return &fault->call;
     return nullptr;
 }
 }  // namespace

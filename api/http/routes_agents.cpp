@@ -8,6 +8,8 @@
 //   POST /hosts/:host/restart   -> {"host", "ok", "message", "kernels", "reattached",
 //        "cells_running", "ms"}: answered when every kernel that was attached is so again, or after
 //        kReattachDeadline with those that are
+//   POST /hosts/:host/faults {"kind": "bridge" | "ssh" | "stop" | "spin" | "agent", "confirm": HOST}
+//        -> {"host", "kind"}: for stress tests; `agent` is SIGKILL. `confirm` names the host again
 //   POST /hosts/:host/stop | quarantine | release | kill -> {"host", "ok", "message"}
 #include "api/http/routes_agents.h"
 
@@ -145,6 +147,32 @@ Response flight_of(RouteWorld& world, const Request& request) {
     return json_response({{"host", host}, {"events", std::move(rows)}});
 }
 
+Response make_fault(RouteWorld& world, const Request& request) {
+    const std::string& host = request.parameter("host");
+    if (auto bad = bad_host(host)) return *bad;
+    Fields fields(request.body);
+    const std::string kind = fields.text("kind");
+    const std::string confirm = fields.text("confirm");
+    if (auto read = fields.finish(); !read) return error_response(read.error());
+    if (confirm != host)
+        return error_response(Error{ErrorCode::invalid, "confirm must name the host", host});
+    if (kind == "agent") {
+        auto killed = steer(world, host, shared::Steering::kill);
+        if (!killed) return error_response(killed.error());
+        return json_response({{"host", host}, {"kind", kind}});
+    }
+    const auto* named =
+        std::find(std::begin(shared::kFaultNames), std::end(shared::kFaultNames), kind);
+    if (named == std::end(shared::kFaultNames))
+        return error_response(Error{ErrorCode::invalid, "there is no fault " + kind, host});
+    shared::Fault fault;
+    fault.kind = static_cast<shared::FaultKind>(named - std::begin(shared::kFaultNames));
+    auto done = world.hosts.call(host, fault, Monotonic::now() + kPingDeadline,
+                                 agents::WhenFull::refuse);
+    if (!done) return error_response(done.error());
+    return json_response({{"host", host}, {"kind", kind}});
+}
+
 Json process_of(RouteWorld& world, const std::string& host) {
     auto processes = world.hosts.supervisor().ask_processes(request_deadline());
     if (!processes) return nullptr;
@@ -207,6 +235,7 @@ void add_agent_routes(Server& server, RouteWorld& world, const metrics::Metrics&
     });
     server.route("GET", "/hosts/:host/ping", bind(ping_agent));
     server.route("GET", "/hosts/:host/flight", bind(flight_of));
+    server.route("POST", "/hosts/:host/faults", bind(make_fault));
     server.route("POST", "/hosts/:host/restart", bind(restart_host));
     server.route("POST", "/hosts/:host/stop", steered(shared::Steering::stop));
     server.route("POST", "/hosts/:host/quarantine", steered(shared::Steering::quarantine));

@@ -40,7 +40,8 @@ std::vector<ToAgent> samples() {
             EndKernel{8, 9, "/run/x"},
             Browse{10, 11, true, "{\"a\": 1}"},
             Cancel{12},
-            Ping{13, 14}};
+            Ping{13, 14},
+            Fault{15, 16, FaultKind::stop}};
 }
 template <>
 std::vector<FromAgent> samples() {
