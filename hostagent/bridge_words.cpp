@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "hostagent/ssh_failure.h"
+#include "shared/bounded_json.h"
 
 namespace hostagent {
 
@@ -28,7 +29,7 @@ std::string text_of(const json& object, const char* key) {
 }  // namespace
 
 Result<HostReport> read_ready(std::string_view payload) {
-    const json said = json::parse(payload, nullptr, false);
+    const json said = shared::parse_bounded_json(payload);
     if (!said.is_object())
         return Error{ErrorCode::protocol, "the bridge's first frame is no JSON", {}};
     if (said.value("protocol", json()) != kProtocol)
@@ -47,14 +48,14 @@ Result<HostReport> read_ready(std::string_view payload) {
 }
 
 std::string read_opened(std::string_view payload) {
-    return text_of(json::parse(payload, nullptr, false), "run");
+    return text_of(shared::parse_bounded_json(payload), "run");
 }
 
 Closed read_closed(std::string_view payload) {
     static constexpr std::array kReasons{CloseReason::dropped,   CloseReason::gone,
                                          CloseReason::elsewhere, CloseReason::no_folder,
                                          CloseReason::overflow,  CloseReason::failed};
-    const json said = json::parse(payload, nullptr, false);
+    const json said = shared::parse_bounded_json(payload);
     Closed closed;
     const std::string reason = text_of(said, "reason");
     for (const auto known : kReasons)

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "hostagent/ssh_failure.h"
+#include "shared/bounded_json.h"
 
 namespace hostagent {
 
@@ -16,7 +17,7 @@ std::string ladder_request(const std::string& run) {
 }
 
 Result<std::string> read_ladder(std::string_view answer, std::string_view words) {
-    const json parsed = json::parse(answer, nullptr, false);
+    const json parsed = shared::parse_bounded_json(answer);
     if (!parsed.is_object()) {
         std::string why = last_words(words);
         if (why.empty()) why = last_words(answer);

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "hostagent/command_line.h"
+#include "shared/bounded_json.h"
 
 namespace hostagent {
 
@@ -60,7 +61,7 @@ std::string probe_input(const std::string& folder) {
 }
 
 std::variant<Probed, Verdict> read_probe(std::string_view answer) {
-    const auto json = nlohmann::json::parse(answer, nullptr, false);
+    const auto json = shared::parse_bounded_json(answer);
     if (!json.is_object()) return no_python(answer, {});
     HostReport facts;
     facts.os = text_of(json, "os");

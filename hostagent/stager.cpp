@@ -4,6 +4,7 @@
 
 #include "hostagent/command_line.h"
 #include "hostagent/ssh_failure.h"
+#include "shared/bounded_json.h"
 #include "shared/ids.h"
 
 namespace hostagent {
@@ -121,7 +122,7 @@ std::string stage_input(const StagePlan& plan, std::string_view tar) {
 }
 
 Result<void> read_staged(std::string_view answer, std::string_view words) {
-    const auto json = nlohmann::json::parse(answer, nullptr, false);
+    const auto json = shared::parse_bounded_json(answer);
     if (json.is_object() && json.value("ok", nlohmann::json()) == true) return {};
     std::string why;
     if (json.is_object())

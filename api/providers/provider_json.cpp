@@ -1,15 +1,12 @@
 #include "api/providers/provider_json.h"
 
+#include "shared/bounded_json.h"
+
 namespace providers {
 
 std::optional<nlohmann::json> parse_json(std::string_view text) {
-    bool too_deep = false;
-    auto watch = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
-        if (depth > kProviderJsonDepth) too_deep = true;
-        return !too_deep;
-    };
-    auto value = nlohmann::json::parse(text.begin(), text.end(), watch, false);
-    if (too_deep || value.is_discarded()) return std::nullopt;
+    auto value = shared::parse_bounded_json(text, kProviderJsonDepth);
+    if (value.is_discarded()) return std::nullopt;
     return value;
 }
 
@@ -31,7 +28,9 @@ std::string text_of(const nlohmann::json& object, const char* name) {
 
 std::int64_t number_of(const nlohmann::json& object, const char* name, std::int64_t otherwise) {
     const auto& member = member_of(object, name);
-    return member.is_number_integer() ? member.get<std::int64_t>() : otherwise;
+    if (!member.is_number_integer()) return otherwise;
+    if (member.is_number_unsigned() && member.get<std::uint64_t>() > INT64_MAX) return otherwise;
+    return member.get<std::int64_t>();
 }
 
 }  // namespace providers

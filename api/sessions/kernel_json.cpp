@@ -2,40 +2,17 @@
 
 #include <cmath>
 
+#include "shared/bounded_json.h"
+
 namespace sessions {
 
 using shared::Error;
 using shared::ErrorCode;
 
-namespace {
-/// Nesting as a scanner sees it, before a parser recurses into it.
-bool too_deep(std::string_view text) {
-    int depth = 0;
-    bool quoted = false;
-    for (std::size_t at = 0; at < text.size(); ++at) {
-        const char c = text[at];
-        if (quoted) {
-            if (c == '\\')
-                ++at;
-            else if (c == '"')
-                quoted = false;
-        } else if (c == '"') {
-            quoted = true;
-        } else if (c == '[' || c == '{') {
-            if (++depth > kJsonDepth) return true;
-        } else if (c == ']' || c == '}') {
-            --depth;
-        }
-    }
-    return false;
-}
-}  // namespace
-
 shared::Result<nlohmann::json> parse_kernel_json(std::string_view text) {
-    if (too_deep(text)) return Error{ErrorCode::protocol, "JSON nested too deep", {}};
-    nlohmann::json value = nlohmann::json::parse(text, nullptr, false);
-    if (value.is_discarded() || !value.is_object())
-        return Error{ErrorCode::protocol, "no JSON object", {}};
+    nlohmann::json value = shared::parse_bounded_json(text);
+    if (!value.is_object())
+        return Error{ErrorCode::protocol, "no JSON object, or one nested too deep", {}};
     return value;
 }
 

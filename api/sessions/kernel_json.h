@@ -9,9 +9,7 @@
 
 namespace sessions {
 
-inline constexpr int kJsonDepth = 128;
-
-/// One JSON object. Errors: protocol (not JSON, not an object, nested deeper than kJsonDepth).
+/// One JSON object. Errors: protocol (not JSON, not an object, nested deeper than shared::kMaxJsonDepth).
 shared::Result<nlohmann::json> parse_kernel_json(std::string_view text);
 
 /// The member if it is there with the type of `otherwise`, else `otherwise`.

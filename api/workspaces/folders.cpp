@@ -3,8 +3,6 @@
 #include <future>
 #include <thread>
 
-#include "api/http/json_codec.h"
-
 namespace workspaces {
 namespace {
 
@@ -35,14 +33,6 @@ std::string request_text(const std::string& op, const Location& location) {
     }
 }
 
-/// What Python's own refusals become.
-ErrorCode code_of(const json& answer) {
-    const auto code = answer.value("code", "");
-    if (code == "invalid") return ErrorCode::invalid;
-    if (code == "not_found") return ErrorCode::not_found;
-    return ErrorCode::failed;
-}
-
 }  // namespace
 
 std::variant<json, LookError> Folders::ask(const std::string& op, const Location& location,
@@ -55,24 +45,9 @@ std::variant<json, LookError> Folders::ask(const std::string& op, const Location
     if (!answer->ok) {
         return LookError{Error{answer->code, answer->message, host}, std::move(answer->report)};
     }
-    auto parsed = http::parse_json(answer->json);
-    if (!parsed || !parsed->is_object()) {
-        return LookError{
-            Error{ErrorCode::protocol, host + " answered what is no JSON object", host}, {}};
-    }
-    json found = std::move(*parsed);
-    if (!found.value("ok", false)) {
-        return LookError{Error{code_of(found), found.value("error", "it could not look"), host},
-                         {}};
-    }
-    found.erase("ok");
-    for (const char* key : {"path", "home"}) {
-        const auto text = found.find(key);
-        if (text != found.end() && text->is_string()) {
-            *text = location.prefix() + text->get<std::string>();
-        }
-    }
-    return found;
+    auto found = read_folder_answer(answer->json, location);
+    if (!found) return LookError{std::move(found).error(), {}};
+    return std::move(*found);
 }
 
 std::vector<Presence> Folders::presence(const std::vector<Location>& locations,
@@ -104,13 +79,7 @@ Presence Folders::look(const Location& location, shared::TimePoint deadline) {
                                                                  : Presence::Kind::unreachable;
         return {kind, answer->message};
     }
-    auto parsed = http::parse_json(answer->json);
-    const std::string kind = parsed && parsed->is_object() ? parsed->value("kind", "") : "";
-    if (kind == "folder") return {Presence::Kind::there, {}};
-    if (kind == "absent" || kind == "file" || kind == "other") {
-        return {Presence::Kind::gone, kind == "absent" ? "" : "it is a " + kind};
-    }
-    return {Presence::Kind::unreachable, "the host could not say whether the folder is there"};
+    return read_presence(answer->json);
 }
 
 }  // namespace workspaces

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "api/agents/hosts.h"
+#include "api/workspaces/folder_answer.h"
 #include "api/workspaces/location.h"
 #include "shared/clock.h"
 #include "shared/messages.h"
@@ -23,13 +24,6 @@ inline constexpr shared::Milliseconds kPresenceDeadline{5'000};
 struct LookError {
     shared::Error error;
     shared::HostReport host;
-};
-
-/// Whether a folder is there, as its host says now, past every cache and open connection.
-struct Presence {
-    enum class Kind { there, gone, unreachable, needs_auth, unanswered };
-    Kind kind = Kind::unanswered;
-    std::string detail;  // ssh's or the host's words; empty when there
 };
 
 class Folders {

@@ -218,7 +218,9 @@ ParsedSshConfig parse_ssh_config(std::string_view text) {
         SshConfigLine entry{lower(words->front()), {}, number};
         entry.arguments.assign(std::make_move_iterator(words->begin() + 1),
                                std::make_move_iterator(words->end()));
-        if (entry.arguments.empty())
+        if (entry.keyword.empty())
+            parsed.problems.push_back({{}, number, "a line starts without a keyword"});
+        else if (entry.arguments.empty())
             parsed.problems.push_back({{}, number, entry.keyword + " has no argument"});
         else
             parsed.lines.push_back(std::move(entry));

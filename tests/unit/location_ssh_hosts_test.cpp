@@ -39,7 +39,7 @@ TEST_CASE("lines are read as ssh reads them") {
     const auto parsed = parse_ssh_config(
         "\xef\xbb\xbfhOsT=alpha\r\n# comment\n\n\tHOST beta \t\n hostname = \"127.0.0.2\" # c\n"
         "Host \"be ta\" gamma\nIdentityFile \"~/my keys/id\"\nHost \"open\nHost = d=e\n"
-        "Host 'q' \"a\\\"b\"\nHost\n");
+        "Host 'q' \"a\\\"b\"\nHost\n=delta\n\"\" epsilon\n");
     const std::vector<std::pair<std::string, Names>> expected{
         {"host", {"alpha"}},
         {"host", {"beta"}},
@@ -55,9 +55,11 @@ TEST_CASE("lines are read as ssh reads them") {
         CHECK(parsed.lines[i].arguments == expected[i].second);
     }
     CHECK(parsed.lines[1].number == 4);
-    REQUIRE(parsed.problems.size() == 2);
+    REQUIRE(parsed.problems.size() == 4);
     CHECK(parsed.problems[0].line == 8);
     CHECK(parsed.problems[1].line == 11);
+    CHECK(parsed.problems[2].line == 12);
+    CHECK(parsed.problems[3].line == 13);
     CHECK(parse_ssh_config("").lines.empty());
     CHECK(parse_ssh_config("Host a").lines.size() == 1);
 }

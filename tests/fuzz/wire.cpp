@@ -1,13 +1,13 @@
-// Fuzzes what decodes bytes of peers: the four message variants and the bridge's frames. The first
-// byte chooses which. What is accepted must encode to as many bytes as were read.
+// The four message variants and the bridge's frames. What is accepted must encode to as many bytes
+// as were read.
 #include <cstddef>
-#include <cstdint>
 #include <string_view>
 
 #include "shared/archive.h"
 #include "shared/control_messages.h"
 #include "shared/frame_codec.h"
 #include "shared/messages.h"
+#include "tests/fuzz/targets.h"
 
 namespace {
 
@@ -36,24 +36,17 @@ void decode_frames(std::string_view bytes) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    if (size == 0) return 0;
-    const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
-    switch (data[0] % 5) {
+void fuzz::wire(std::string_view bytes) {
+    switch (choice(bytes, 5)) {
         case 0:
-            decode_message<shared::ToAgent>(bytes);
-            break;
+            return decode_message<shared::ToAgent>(bytes);
         case 1:
-            decode_message<shared::FromAgent>(bytes);
-            break;
+            return decode_message<shared::FromAgent>(bytes);
         case 2:
-            decode_message<shared::ToChild>(bytes);
-            break;
+            return decode_message<shared::ToChild>(bytes);
         case 3:
-            decode_message<shared::FromChild>(bytes);
-            break;
+            return decode_message<shared::FromChild>(bytes);
         default:
-            decode_frames(bytes);
+            return decode_frames(bytes);
     }
-    return 0;
 }
